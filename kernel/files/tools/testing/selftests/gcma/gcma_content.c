@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A page that was evicted and comes back holds what was written, on every filesystem and by every way to read. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gcma_util.h"
+
+/* Reading the file may take the disk for metadata that reclaim evicted with the data. */
+#define METADATA_BYTES	KIB(64)
+
+static void by_read(int fd, char *buf)
+{
+	MUST(lseek(fd, 0, SEEK_SET));
+	for (size_t done = 0; done < DATA_BYTES;)
+		done += MUST(read(fd, buf + done, DATA_BYTES - done));
+}
+
+/* Odd pieces, backwards: no readahead, pages in parts */
+static void by_pread(int fd, char *buf)
+{
+	const size_t piece = 3001;
+
+	for (off_t off = DATA_BYTES / piece * piece; off >= 0; off -= piece)
+		pread_all(fd, buf + off, min(piece, DATA_BYTES - off), off);
+}
+
+static void by_mmap(int fd, char *buf)
+{
+	char *map = mmap(NULL, DATA_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	memcpy(buf, map, DATA_BYTES);
+	munmap(map, DATA_BYTES);
+}
+
+/* Single faults in an order that no readahead foresees */
+static void by_random_faults(int fd, char *buf)
+{
+	char *map = mmap(NULL, DATA_BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
+	size_t pages = DATA_BYTES / page_size;
+
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	MUST(madvise(map, DATA_BYTES, MADV_RANDOM));
+	for (size_t i = 0; i < pages; i++) {
+		size_t off = i * 167 % pages * page_size;
+
+		memcpy(buf + off, map + off, page_size);
+	}
+	munmap(map, DATA_BYTES);
+}
+
+static void by_splice(int fd, char *buf)
+{
+	int ends[2];
+
+	MUST(pipe(ends));
+	for (size_t done = 0; done < DATA_BYTES;) {
+		off_t off = done;
+		ssize_t part = MUST(splice(fd, &off, ends[1], NULL, KIB(64), 0));
+
+		if (!part)
+			fail("end of file at %zu", done);
+		for (ssize_t copied = 0; copied < part;)
+			copied += MUST(read(ends[0], buf + done + copied, part - copied));
+		done += part;
+	}
+}
+
+static void by_readahead(int fd, char *buf)
+{
+	MUST(readahead(fd, 0, DATA_BYTES));
+	by_read(fd, buf);
+}
+
+static const struct way {
+	const char *name;
+	void (*read)(int fd, char *buf);
+} ways[] = {
+	{ "read", by_read },
+	{ "pread of odd parts", by_pread },
+	{ "mmap", by_mmap },
+	{ "page faults in random order", by_random_faults },
+	{ "splice", by_splice },
+	{ "readahead and read", by_readahead },
+};
+
+static struct volume volume;
+static char *want, *got;
+
+static int data_file(void)
+{
+	int fd = volume_file(&volume, "data", volume.kind->readonly ? O_RDONLY : O_RDWR);
+
+	return MUST(fd);
+}
+
+/* Pieces of a page, so that the folios are of order 0 where the size of a write decides that. */
+static void data_write(void)
+{
+	int fd;
+
+	if (volume.missing[0] || volume.kind->readonly)
+		return;
+	fd = volume_file(&volume, "data", O_RDWR | O_CREAT);
+	for (size_t off = 0; off < DATA_BYTES; off += page_size)
+		if (pwrite(fd, want + off, page_size, off) != (ssize_t)page_size)
+			diag("data cannot be written: %s", strerror(errno));
+	fsync(fd);
+	close(fd);
+}
+
+static void content(void *arg)
+{
+	const struct way *way = arg;
+	int fd;
+
+	need_volume(&volume);
+	fd = data_file();
+	for (int round = 0; round < 2; round++) {
+		evict(fd);
+		way->read(fd, got);
+		expect(way->name, 0, got, want, DATA_BYTES);
+	}
+}
+
+static void content_direct(void *arg __attribute__((unused)))
+{
+	unsigned long before;
+	int fd, direct;
+
+	need_volume(&volume);
+	fd = data_file();
+	direct = volume_file(&volume, "data", O_RDONLY | O_DIRECT);
+	if (direct < 0 || pread(direct, got, page_size, 0) < 0)
+		skip("no direct reads: %s", strerror(errno));
+	evict(fd);
+	before = disk_reads(&volume);
+	pread_all(direct, got, DATA_BYTES, 0);
+	expect("direct read", 0, got, want, DATA_BYTES);
+	if (disk_reads(&volume) - before < DATA_BYTES)
+		fail("a direct read of %zu bytes took %lu from the disk", DATA_BYTES, disk_reads(&volume) - before);
+}
+
+/* Whole large folios: how many of them have tenants is the policy's choice, what they hold is not. */
+static void content_large(void *arg __attribute__((unused)))
+{
+	int fd;
+
+	need_volume(&volume);
+	if (volume.kind->readonly)
+		skip("read-only");
+	fd = MUST(volume_file(&volume, "large", O_RDWR | O_CREAT | O_TRUNC));
+	pwrite_all(fd, want, DATA_BYTES, 0);
+	for (int round = 0; round < 3; round++) {
+		evict(fd);
+		by_read(fd, got);
+		expect("large writes", 0, got, want, DATA_BYTES);
+	}
+}
+
+static void loads(void *arg)
+{
+	unsigned long stored, loaded, disk, pages = DATA_BYTES / page_size;
+	const struct way *way = arg;
+	int fd;
+
+	need_gcma();
+	need_volume(&volume);
+	fd = data_file();
+	evict(fd);
+	/* one by one: folios of order 0 */
+	by_random_faults(fd, got);
+	stored = evict(fd);
+	if (stored < pages)
+		fail("of %lu pages %lu were stored", pages, stored);
+
+	loaded = counter("loads");
+	disk = disk_reads(&volume);
+	way->read(fd, got);
+	loaded = counter("loads") - loaded;
+	disk = disk_reads(&volume) - disk;
+	expect(way->name, 0, got, want, DATA_BYTES);
+	if (loaded < pages || disk > METADATA_BYTES)
+		fail("%lu pages: %lu loads, %lu bytes read from the disk", pages, loaded, disk);
+	if (counter("loads") - loaded > counter("stores"))
+		fail("more loads than stores");
+}
+
+int main(void)
+{
+	start(nr_volume_kinds * (2 * ARRAY_SIZE(ways) + 2));
+	want = page_buffer(DATA_BYTES);
+	got = page_buffer(DATA_BYTES);
+	stamp(want, 0, DATA_BYTES, 1, 1);
+
+	for (unsigned int k = 0; k < nr_volume_kinds; k++) {
+		const char *kind = volume_kinds[k].name;
+
+		volume_open(&volume, &volume_kinds[k]);
+		data_write();
+		for (unsigned int w = 0; w < ARRAY_SIZE(ways); w++)
+			run(content, (void *)&ways[w], "%s: evicted pages come back unchanged through %s", kind,
+			    ways[w].name);
+		run(content_direct, NULL, "%s: a direct read of evicted pages takes the disk's content", kind);
+		run(content_large, NULL, "%s: pages written in one large write come back unchanged", kind);
+		for (unsigned int w = 0; w < ARRAY_SIZE(ways); w++)
+			run(loads, (void *)&ways[w], "%s: every evicted page is loaded, none read from the disk, through %s",
+			    kind, ways[w].name);
+		volume_close(&volume);
+	}
+	return finish();
+}

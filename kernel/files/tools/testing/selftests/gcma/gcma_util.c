@@ -1,0 +1,758 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the GCMA selftests share; see gcma_util.h. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/dma-heap.h>
+#include <linux/loop.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gcma_util.h"
+
+#define EXIT_SKIP	4
+#define TEST_SECONDS	300
+#define SOAK_SECONDS	7200
+#define VOLUME_BYTES	MIB(96)
+#define MAX_AREAS	16
+#define EVICT_TRIES	30
+
+#ifndef __NR_cachestat
+#define __NR_cachestat	451
+#endif
+
+size_t page_size;
+bool soak;
+
+/* Words and numbers */
+
+void diag(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	printf("# ");
+	vprintf(fmt, args);
+	printf("\n");
+	fflush(stdout);
+	va_end(args);
+}
+
+bool read_word(const char *path, char *word, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return false;
+	len = read(fd, word, size - 1);
+	close(fd);
+	if (len < 0)
+		return false;
+	word[len] = '\0';
+	word[strcspn(word, "\n")] = '\0';
+	return true;
+}
+
+bool read_number(const char *path, unsigned long *number)
+{
+	char word[64], *end;
+
+	if (!read_word(path, word, sizeof(word)))
+		return false;
+	*number = strtoul(word, &end, 0);
+	return end != word;
+}
+
+int write_file(const char *path, const char *fmt, ...)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int ret = 0;
+	va_list args;
+
+	if (fd < 0)
+		return -errno;
+	va_start(args, fmt);
+	if (vdprintf(fd, fmt, args) < 0)
+		ret = -errno;
+	va_end(args);
+	close(fd);
+	return ret;
+}
+
+/* The command's output is kept for the one who asks why it failed. */
+#define SHELL_LOG	"/tmp/shell.log"
+
+int shell(const char *fmt, ...)
+{
+	char cmd[512], full[600];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(cmd, sizeof(cmd), fmt, args);
+	va_end(args);
+	snprintf(full, sizeof(full), "{ %s; } >" SHELL_LOG " 2>&1 </dev/null", cmd);
+	return system(full);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* splitmix64: every seed, 0 too, starts a good sequence */
+uint64_t random_below(uint64_t *state, uint64_t limit)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (z ^ (z >> 31)) % limit;
+}
+
+/* KTAP */
+
+static struct {
+	unsigned int number, passed, failed, skipped;
+	char *reason;		/* shared with the test's process */
+} results;
+
+void fail(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	printf("# ");
+	vprintf(fmt, args);
+	printf("\n");
+	fflush(stdout);
+	va_end(args);
+	_exit(EXIT_FAILURE);
+}
+
+void skip(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(results.reason, page_size, fmt, args);
+	va_end(args);
+	_exit(EXIT_SKIP);
+}
+
+long must(long ret, const char *call, const char *func, int line)
+{
+	if (ret == -1)
+		fail("%s:%d: %s: %s", func, line, call, strerror(errno));
+	return ret;
+}
+
+static pid_t fork_child(void)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(EXIT_FAILURE);
+	}
+	return pid;
+}
+
+void run(void (*fn)(void *arg), void *arg, const char *name, ...)
+{
+	unsigned int seconds = soak ? SOAK_SECONDS : TEST_SECONDS;
+	char text[256];
+	va_list args;
+	int status;
+	pid_t pid;
+
+	va_start(args, name);
+	vsnprintf(text, sizeof(text), name, args);
+	va_end(args);
+
+	pid = fork_child();
+	if (pid == 0) {
+		alarm(seconds);
+		fn(arg);
+		fflush(stdout);
+		_exit(EXIT_SUCCESS);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		status = EXIT_FAILURE << 8;
+
+	results.number++;
+	if (status == 0) {
+		results.passed++;
+		printf("ok %u %s\n", results.number, text);
+	} else if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIP) {
+		results.skipped++;
+		printf("ok %u %s # SKIP %s\n", results.number, text, results.reason);
+	} else {
+		results.failed++;
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+			diag("not done after %u s", seconds);
+		else if (WIFSIGNALED(status))
+			diag("killed by signal %d", WTERMSIG(status));
+		printf("not ok %u %s\n", results.number, text);
+	}
+	fflush(stdout);
+}
+
+pid_t background(void (*fn)(void *arg), void *arg)
+{
+	pid_t pid = MUST(fork_child());
+
+	if (pid == 0) {
+		fn(arg);
+		fflush(stdout);
+		_exit(EXIT_SUCCESS);
+	}
+	return pid;
+}
+
+void stop(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	MUST(waitpid(pid, &status, 0));
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		fail("a background process gave up");
+}
+
+/* Areas */
+
+static struct {
+	unsigned int nr;
+	struct {
+		char name[NAME_MAX + 1];
+		char admission[32];	/* to restore */
+		bool gcma;
+	} area[MAX_AREAS];
+} areas;
+
+static void areas_find(void)
+{
+	DIR *dir = opendir(CMA_SYSFS);
+	struct dirent *entry;
+
+	while (dir && areas.nr < MAX_AREAS && (entry = readdir(dir))) {
+		char path[PATH_MAX], policy[32];
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(areas.area[areas.nr].name, sizeof(areas.area[0].name), "%s", entry->d_name);
+		snprintf(path, sizeof(path), CMA_SYSFS "/%s/policy", entry->d_name);
+		areas.area[areas.nr].gcma = read_word(path, policy, sizeof(policy)) &&
+					    !strcmp(policy, "gcma");
+		areas.nr++;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Adaptive admission is measured elsewhere; here a page that may be stored has to be. */
+static void areas_admit_always(void)
+{
+	for (unsigned int i = 0; i < areas.nr; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), CMA_SYSFS "/%s/admission", areas.area[i].name);
+		if (areas.area[i].gcma &&
+		    read_word(path, areas.area[i].admission, sizeof(areas.area[i].admission)))
+			write_file(path, "always");
+	}
+}
+
+static void areas_restore(void)
+{
+	for (unsigned int i = 0; i < areas.nr; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), CMA_SYSFS "/%s/admission", areas.area[i].name);
+		if (areas.area[i].admission[0])
+			write_file(path, "%s", areas.area[i].admission);
+	}
+}
+
+bool have_gcma(void)
+{
+	for (unsigned int i = 0; i < areas.nr; i++)
+		if (areas.area[i].gcma)
+			return true;
+	return false;
+}
+
+void need_gcma(void)
+{
+	if (!have_gcma())
+		skip("no area has the policy gcma");
+}
+
+static unsigned long sysfs_number(const char *area, const char *name)
+{
+	char path[PATH_MAX];
+	unsigned long number;
+
+	snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", area, name);
+	if (!read_number(path, &number))
+		fail("%s: no number", path);
+	return number;
+}
+
+unsigned long counter(const char *name)
+{
+	unsigned long sum = 0;
+
+	for (unsigned int i = 0; i < areas.nr; i++)
+		if (areas.area[i].gcma)
+			sum += sysfs_number(areas.area[i].name, name);
+	return sum;
+}
+
+void need_area(struct area *area)
+{
+	unsigned int i = 0;
+
+	if (!areas.nr)
+		skip("no CMA area (cma=)");
+	while (i < areas.nr - 1 && !areas.area[i].gcma)
+		i++;
+	if (!areas.area[i].gcma)
+		i = 0;
+	strcpy(area->name, areas.area[i].name);
+	area->gcma = areas.area[i].gcma;
+	area->pages = area_debug(area, "count");
+}
+
+unsigned long area_number(const struct area *area, const char *name)
+{
+	return sysfs_number(area->name, name);
+}
+
+unsigned long area_debug(const struct area *area, const char *name)
+{
+	char path[PATH_MAX];
+	unsigned long number;
+
+	snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/%s", area->name, name);
+	if (!read_number(path, &number))
+		skip("no %s (CONFIG_CMA_DEBUGFS)", path);
+	return number;
+}
+
+unsigned long area_free(const struct area *area)
+{
+	return area->pages - area_debug(area, "used");
+}
+
+/* The dma-buf heap of the area: the name alone does not say which it is, so an allocation has to show it. */
+int area_heap(const struct area *area)
+{
+	DIR *dir = opendir("/dev/dma_heap");
+	int heap = -1;
+	struct dirent *entry;
+
+	while (dir && heap < 0 && (entry = readdir(dir))) {
+		unsigned long before = area_number(area, "alloc_pages_success");
+		char path[PATH_MAX];
+		int buffer;
+
+		snprintf(path, sizeof(path), "/dev/dma_heap/%s", entry->d_name);
+		if (entry->d_name[0] == '.')
+			continue;
+		heap = open(path, O_RDWR | O_CLOEXEC);
+		if (heap < 0)
+			continue;
+		buffer = heap_alloc(heap, page_size);
+		if (buffer >= 0)
+			close(buffer);
+		if (area_number(area, "alloc_pages_success") == before) {
+			close(heap);
+			heap = -1;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return heap;
+}
+
+int heap_alloc(int heap, size_t bytes)
+{
+	struct dma_heap_allocation_data data = { .len = bytes, .fd_flags = O_RDWR | O_CLOEXEC };
+
+	return ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &data) ? -1 : (int)data.fd;
+}
+
+/* Memory cgroup and eviction */
+
+#define CGROUP_ROOT	"/tmp/cgroup"
+static char cgroup[64];
+
+static bool cgroup_enter(void)
+{
+	char path[128];
+
+	mkdir(CGROUP_ROOT, 0700);
+	if (mount("cgroup2", CGROUP_ROOT, "cgroup2", 0, NULL))
+		return false;
+	if (write_file(CGROUP_ROOT "/cgroup.subtree_control", "+memory"))
+		return false;
+	snprintf(cgroup, sizeof(cgroup), CGROUP_ROOT "/gcma-selftest-%d", getpid());
+	if (mkdir(cgroup, 0700))
+		return false;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
+	return write_file(path, "%d", getpid()) == 0;
+}
+
+static void cgroup_leave(void)
+{
+	write_file(CGROUP_ROOT "/cgroup.procs", "%d", getpid());
+	rmdir(cgroup);
+}
+
+void cachestat(int fd, struct cachestat *cs)
+{
+	struct { uint64_t off, len; } whole = { 0, 0 };
+
+	if (syscall(__NR_cachestat, fd, &whole, cs, 0))
+		skip("cachestat(2): %s", strerror(errno));
+}
+
+void reclaim(size_t bytes)
+{
+	char path[128];
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/memory.reclaim", cgroup);
+	ret = write_file(path, "%zu", bytes);
+	if (ret && ret != -EAGAIN)
+		fail("memory.reclaim: %s", strerror(-ret));
+}
+
+unsigned long evict(int fd)
+{
+	unsigned long before = counter("stores");
+	struct cachestat cs;
+
+	for (int tries = 0; tries < EVICT_TRIES; tries++) {
+		cachestat(fd, &cs);
+		if (!cs.nr_cache)
+			return counter("stores") - before;
+		fdatasync(fd);
+		reclaim(cs.nr_cache * page_size);
+	}
+	fail("%llu pages stay in the page cache (dirty %llu, under writeback %llu)",
+	     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_dirty,
+	     (unsigned long long)cs.nr_writeback);
+}
+
+void evict_to_area(int fd)
+{
+	struct cachestat cs;
+	unsigned long stored;
+
+	cachestat(fd, &cs);
+	stored = evict(fd);
+	if (have_gcma() && stored < cs.nr_cache)
+		fail("of %llu evicted pages %lu went to the area", (unsigned long long)cs.nr_cache, stored);
+}
+
+static void reclaim_loop(void *arg __attribute__((unused)))
+{
+	for (;;) {
+		reclaim(MIB(1));
+		usleep(500);
+	}
+}
+
+pid_t reclaim_all_the_time(void)
+{
+	return background(reclaim_loop, NULL);
+}
+
+void drop_caches(int what)
+{
+	if (write_file("/proc/sys/vm/drop_caches", "%d", what))
+		fail("drop_caches cannot be written");
+}
+
+/* Content */
+
+void stamp(void *buf, off_t off, size_t len, unsigned int file, unsigned int version)
+{
+	uint64_t high = (uint64_t)file << 48 | (uint64_t)(version & 0xffff) << 32;
+	off_t end = off + len;
+
+	for (off_t pos = off; pos < end;) {
+		uint64_t word = high | (uint32_t)(pos >> 3);
+		size_t part = min((off_t)(8 - (pos & 7)), end - pos);
+
+		memcpy((char *)buf + (pos - off), (char *)&word + (pos & 7), part);
+		pos += part;
+	}
+}
+
+static void describe(char *text, size_t size, const char *buf, size_t at, off_t off, size_t len)
+{
+	size_t inside = (off + at) & 7;
+	uint64_t word;
+
+	if (inside > at || at - inside + 8 > len) {
+		snprintf(text, size, "byte 0x%02x", (unsigned char)buf[at]);
+		return;
+	}
+	memcpy(&word, buf + at - inside, 8);
+	if (!word)
+		snprintf(text, size, "zeroes");
+	else
+		snprintf(text, size, "file %u version %u offset 0x%llx", (unsigned int)(word >> 48),
+			 (unsigned int)(word >> 32) & 0xffff, (unsigned long long)(uint32_t)word << 3);
+}
+
+bool differs(const char *what, off_t off, const void *got, const void *want, size_t len)
+{
+	const char *g = got, *w = want;
+	char gtext[80], wtext[80];
+	size_t first, count = 0;
+
+	if (!memcmp(got, want, len))
+		return false;
+	for (first = 0; g[first] == w[first];)
+		first++;
+	for (size_t i = first; i < len; i++)
+		count += g[i] != w[i];
+	describe(gtext, sizeof(gtext), g, first, off, len);
+	describe(wtext, sizeof(wtext), w, first, off, len);
+	diag("%s: at offset 0x%llx expected %s, got %s; %zu of %zu bytes differ", what,
+	     (unsigned long long)(off + first), wtext, gtext, count, len);
+	return true;
+}
+
+void expect(const char *what, off_t off, const void *got, const void *want, size_t len)
+{
+	if (differs(what, off, got, want, len))
+		_exit(EXIT_FAILURE);
+}
+
+void pread_all(int fd, void *buf, size_t len, off_t off)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t part = MUST(pread(fd, (char *)buf + done, len - done, off + done));
+
+		if (!part)
+			fail("end of file at 0x%llx", (unsigned long long)(off + done));
+		done += part;
+	}
+}
+
+void pwrite_all(int fd, const void *buf, size_t len, off_t off)
+{
+	for (size_t done = 0; done < len;)
+		done += MUST(pwrite(fd, (const char *)buf + done, len - done, off + done));
+}
+
+void *page_buffer(size_t len)
+{
+	void *buf = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (buf == MAP_FAILED)
+		fail("no memory for a buffer of %zu bytes", len);
+	return buf;
+}
+
+/* Volumes */
+
+const struct volume_kind volume_kinds[] = {
+	{ "ext4", "ext4", "mkfs.ext4 -q -F -b 4096 -O encrypt %s", "", false },
+	{ "ext4 with 1 KiB blocks", "ext4", "mkfs.ext4 -q -F -b 1024 %s", "", false },
+	{ "xfs", "xfs", "mkfs.xfs --unsupported -q -f -m reflink=1 %s", "", false },
+	{ "xfs with 1 KiB blocks", "xfs", "mkfs.xfs --unsupported -q -f -b size=1024 -m reflink=1 %s", "", false },
+	{ "f2fs", "f2fs", "mkfs.f2fs -q -f %s", "", false },
+	{ "erofs", "erofs", "mkfs.erofs %s %s", "", true },
+	{ "erofs with lz4", "erofs", "mkfs.erofs -zlz4 %s %s", "", true },
+	{ "squashfs", "squashfs", "mksquashfs %2$s %1$s -quiet -no-progress -Xcompression-level 1", "", true },
+};
+
+const unsigned int nr_volume_kinds = ARRAY_SIZE(volume_kinds);
+
+static void volume_is_missing(struct volume *v, const char *what)
+{
+	char line[100] = "";
+
+	read_word(SHELL_LOG, line, sizeof(line));
+	snprintf(v->missing, sizeof(v->missing), "%s: %s", what, line[0] ? line : strerror(errno));
+}
+
+/* bytes: size of a new image, 0 if the image is there */
+bool loop_open(struct volume *v, size_t bytes)
+{
+	struct loop_config config = { .info.lo_flags = LO_FLAGS_AUTOCLEAR };
+	int control, number;
+
+	control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	if (control < 0)
+		goto missing;
+	number = ioctl(control, LOOP_CTL_GET_FREE);
+	close(control);
+	if (number < 0)
+		goto missing;
+	snprintf(v->dev, sizeof(v->dev), "/dev/loop%d", number);
+	v->loop = open(v->dev, O_RDWR | O_CLOEXEC);
+	config.fd = open(v->image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (v->loop < 0 || (int)config.fd < 0)
+		goto missing;
+	if (bytes && ftruncate(config.fd, bytes))
+		goto missing;
+	if (ioctl(v->loop, LOOP_CONFIGURE, &config))
+		goto missing;
+	close(config.fd);
+	return true;
+missing:
+	snprintf(v->missing, sizeof(v->missing), "no loop device: %s", strerror(errno));
+	return false;
+}
+
+bool volume_mount(struct volume *v)
+{
+	return mount(v->dev, v->dir, v->kind->type, v->kind->readonly ? MS_RDONLY : 0, v->kind->options) == 0;
+}
+
+void volume_umount(struct volume *v)
+{
+	MUST(umount(v->dir));
+}
+
+/* The one file of a read-only volume */
+static bool source_fill(const char *dir)
+{
+	char path[64], *buf = page_buffer(DATA_BYTES);
+	bool done;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/data", dir);
+	mkdir(dir, 0755);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return false;
+	stamp(buf, 0, DATA_BYTES, 1, 1);
+	done = write(fd, buf, DATA_BYTES) == (ssize_t)DATA_BYTES;
+	close(fd);
+	munmap(buf, DATA_BYTES);
+	return done;
+}
+
+void volume_open(struct volume *v, const struct volume_kind *kind)
+{
+	static unsigned int number;
+
+	*v = (struct volume){ .kind = kind, .loop = -1 };
+	snprintf(v->image, sizeof(v->image), "/tmp/image%u", number);
+	snprintf(v->dir, sizeof(v->dir), "/tmp/mnt%u", number++);
+	mkdir(v->dir, 0755);
+
+	if (kind->readonly) {
+		if (!source_fill("/tmp/source") || shell(kind->mkfs, v->image, "/tmp/source"))
+			volume_is_missing(v, "mkfs");
+		else
+			loop_open(v, 0);
+	} else if (loop_open(v, VOLUME_BYTES) && shell(kind->mkfs, v->dev)) {
+		volume_is_missing(v, "mkfs");
+	}
+	if (!v->missing[0] && !volume_mount(v))
+		snprintf(v->missing, sizeof(v->missing), "mount of %s: %s", kind->type, strerror(errno));
+}
+
+void volume_close(struct volume *v)
+{
+	umount2(v->dir, MNT_DETACH);
+	if (v->loop >= 0)
+		close(v->loop);
+	unlink(v->image);
+}
+
+void need_volume(const struct volume *v)
+{
+	if (v->missing[0])
+		skip("%s", v->missing);
+}
+
+int volume_file(const struct volume *v, const char *name, int flags)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", v->dir, name);
+	return open(path, flags | O_CLOEXEC, 0600);
+}
+
+unsigned long disk_reads(const struct volume *v)
+{
+	unsigned long sectors = 0;
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/sys/block/%s/stat", v->dev + strlen("/dev/"));
+	if (!read_word(path, line, sizeof(line)) || sscanf(line, "%*u %*u %lu", &sectors) != 1)
+		fail("%s: no sector count", path);
+	return sectors * 512;
+}
+
+/* The program's surroundings */
+
+static void give_up(const char *why)
+{
+	printf("KTAP version 1\n1..0 # SKIP %s\n", why);
+	exit(EXIT_SKIP);
+}
+
+void start(unsigned int tests)
+{
+	const char *env = getenv("GCMA_SOAK");
+
+	page_size = sysconf(_SC_PAGESIZE);
+	soak = env && !strcmp(env, "1");
+	setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
+	if (geteuid())
+		give_up("needs root");
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", "/tmp", "tmpfs", 0, NULL))
+		give_up("no private mounts");
+	if (access(CMA_DEBUGFS, F_OK))
+		mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
+	if (!cgroup_enter())
+		give_up("no memory controller in cgroup v2");
+	results.reason = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (results.reason == MAP_FAILED)
+		give_up("no memory");
+	areas_find();
+	areas_admit_always();
+	printf("KTAP version 1\n1..%u\n", tests);
+	fflush(stdout);
+}
+
+int finish(void)
+{
+	areas_restore();
+	cgroup_leave();
+	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n", results.passed, results.failed,
+	       results.skipped);
+	if (results.failed)
+		return EXIT_FAILURE;
+	return results.passed ? EXIT_SUCCESS : EXIT_SKIP;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the GCMA selftests share: KTAP, eviction on demand, the counters of the areas, volumes, and content
+ * that says of every byte whose it is.
+ */
+#ifndef GCMA_UTIL_H
+#define GCMA_UTIL_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define KIB(n)		((size_t)(n) << 10)
+#define MIB(n)		((size_t)(n) << 20)
+#define min(a, b)	((a) < (b) ? (a) : (b))
+
+/* A system call that has to succeed for the test to mean anything. */
+#define MUST(call)	must((call), #call, __func__, __LINE__)
+long must(long ret, const char *call, const char *func, int line);
+
+/*
+ * KTAP. start() makes the surroundings of the program: private mounts, an empty tmpfs on /tmp, a memory cgroup
+ * of its own, admission "always" in every gcma area. Each test then runs in a process of its own, which ends in
+ * fail(), in skip() or by returning; finish() undoes what outlives the program and gives its exit status.
+ */
+void start(unsigned int tests);
+void run(void (*fn)(void *arg), void *arg, const char *name, ...) __attribute__((format(printf, 3, 4)));
+int finish(void);
+void diag(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+void skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+extern size_t page_size;
+extern bool soak;		/* GCMA_SOAK=1: the long forms */
+
+/* A child that lives no longer than the test and works until it is stopped; a failure in it fails the test. */
+pid_t background(void (*fn)(void *arg), void *arg);
+void stop(pid_t pid);
+
+/* One number, or one word, of a file of procfs, sysfs or debugfs. */
+bool read_word(const char *path, char *word, size_t size);
+bool read_number(const char *path, unsigned long *number);
+int write_file(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+uint64_t now_ns(void);
+uint64_t random_below(uint64_t *state, uint64_t limit);
+
+/* The areas. counter() is the sum over all gcma areas, 0 without one. */
+#define CMA_SYSFS	"/sys/kernel/mm/cma"
+#define CMA_DEBUGFS	"/sys/kernel/debug/cma"
+bool have_gcma(void);
+void need_gcma(void);
+unsigned long counter(const char *name);
+
+/* One area to allocate from: a gcma area if there is one, else the first. */
+struct area {
+	char name[NAME_MAX + 1];
+	bool gcma;
+	unsigned long pages;
+};
+
+void need_area(struct area *area);
+unsigned long area_number(const struct area *area, const char *name);
+unsigned long area_debug(const struct area *area, const char *name);
+unsigned long area_free(const struct area *area);
+int area_heap(const struct area *area);
+int heap_alloc(int heap, size_t bytes);
+
+/* Eviction of everything that a file has in the page cache, by reclaim. */
+struct cachestat {
+	uint64_t nr_cache;
+	uint64_t nr_dirty;
+	uint64_t nr_writeback;
+	uint64_t nr_evicted;
+	uint64_t nr_recently_evicted;
+};
+
+void cachestat(int fd, struct cachestat *cs);
+void reclaim(size_t bytes);
+unsigned long evict(int fd);		/* returns the pages stored meanwhile */
+void evict_to_area(int fd);		/* fails if gcma did not take them all */
+pid_t reclaim_all_the_time(void);
+void drop_caches(int what);
+
+/* Content: every 8 bytes name the file, the version and the offset they were written for. */
+void stamp(void *buf, off_t off, size_t len, unsigned int file, unsigned int version);
+bool differs(const char *what, off_t off, const void *got, const void *want, size_t len);
+void expect(const char *what, off_t off, const void *got, const void *want, size_t len);
+void pread_all(int fd, void *buf, size_t len, off_t off);
+void pwrite_all(int fd, const void *buf, size_t len, off_t off);
+void *page_buffer(size_t len);
+
+/* Volumes: filesystems on loop devices whose images lie in memory. */
+struct volume_kind {
+	const char *name;
+	const char *type;
+	const char *mkfs;	/* printf format: the device, or for a read-only kind the image and its source */
+	const char *options;
+	bool readonly;
+};
+
+extern const struct volume_kind volume_kinds[];
+extern const unsigned int nr_volume_kinds;
+
+struct volume {
+	const struct volume_kind *kind;
+	char image[32];
+	char dev[32];
+	char dir[32];
+	int loop;		/* open loop device, -1 without */
+	char missing[160];	/* why there is no volume */
+};
+
+#define DATA_BYTES	MIB(1)	/* "data" on a read-only volume is stamp(file 1, version 1) */
+
+bool loop_open(struct volume *v, size_t bytes);
+void volume_open(struct volume *v, const struct volume_kind *kind);
+void volume_close(struct volume *v);
+bool volume_mount(struct volume *v);
+void volume_umount(struct volume *v);
+void need_volume(const struct volume *v);
+int volume_file(const struct volume *v, const char *name, int flags);
+unsigned long disk_reads(const struct volume *v);	/* bytes */
+
+#endif
