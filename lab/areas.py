@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The contiguous areas of the machine this runs on, read from sysfs."""
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.live import Live
+from rich.table import Table
+
+from lab import console
+from lab.errors import LabError
+
+SYSFS = Path("/sys/kernel/mm/cma")
+PAGE_KIB = 4
+
+
+@dataclass(frozen=True)
+class AreaStatus:
+    """One area. None: this kernel or policy does not tell."""
+
+    name: str
+    policy: str
+    total_pages: int | None
+    available_pages: int | None  # not held by a primary
+    tenants_file: int | None
+    tenants_swap: int | None
+    stores: int | None
+    loads: int | None
+    misses: int | None
+    recycles: int | None
+    revoked: int | None
+    quarantined: int | None
+    alloc_pages_success: int | None
+    alloc_pages_fail: int | None
+
+
+NUMBERS = tuple(name for name in AreaStatus.__dataclass_fields__ if name not in ("name", "policy"))
+
+
+def read(sysfs: Path = SYSFS) -> list[AreaStatus]:
+    """The areas below this folder, by name."""
+    if not sysfs.is_dir():
+        raise LabError(f"{sysfs} does not exist: this kernel has no CMA, or no CONFIG_CMA_SYSFS")
+    return [_area(folder) for folder in sorted(sysfs.iterdir()) if folder.is_dir()]
+
+
+def _area(folder: Path) -> AreaStatus:
+    policy = folder / "policy"
+    return AreaStatus(
+        folder.name,
+        policy.read_text().strip() if policy.exists() else "movable",
+        **{name: _number(folder / name) for name in NUMBERS},
+    )
+
+
+def _number(path: Path) -> int | None:
+    if not path.exists():
+        return None
+    text = path.read_text().strip()
+    try:
+        return int(text)
+    except ValueError:
+        raise LabError(f"{path} holds {text!r} where a number was expected") from None
+
+
+def as_json(areas: list[AreaStatus]) -> list[dict[str, str | int | None]]:
+    return [asdict(area) for area in areas]
+
+
+def table(areas: list[AreaStatus]) -> Table:
+    """What a person wants to see: sizes in MiB, events as counts of pages."""
+    view = Table(title="contiguous areas (MiB; events in pages)")
+    view.add_column("area")
+    view.add_column("policy")
+    columns = ("size", "primaries", "file", "swap", "unused", "stores", "loads", "recycles")
+    for name in (*columns, "revoked", "quarantined", "failed"):
+        view.add_column(name, justify="right")
+    for area in areas:
+        view.add_row(area.name, area.policy, *_cells(area))
+    return view
+
+
+def _cells(area: AreaStatus) -> list[str]:
+    held = _minus(area.total_pages, area.available_pages)
+    tenants = None
+    if area.tenants_file is not None:
+        tenants = area.tenants_file + (area.tenants_swap or 0)
+    sizes = (
+        *(area.total_pages, held, area.tenants_file, area.tenants_swap),
+        _minus(area.available_pages, tenants),
+    )
+    events = (area.stores, area.loads, area.recycles, area.revoked, area.quarantined)
+    return [
+        *(_mib(pages) for pages in sizes),
+        *(_count(pages) for pages in (*events, area.alloc_pages_fail)),
+    ]
+
+
+def _minus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a - b
+
+
+def _mib(pages: int | None) -> str:
+    return "-" if pages is None else f"{pages * PAGE_KIB / 1024:.1f}"
+
+
+def _count(pages: int | None) -> str:
+    return "-" if pages is None else f"{pages:,}"
+
+
+def watch(sysfs: Path, interval: float) -> None:
+    """The table, live, until interrupted."""
+    with Live(table(read(sysfs)), console=console.out, auto_refresh=False) as live:
+        while True:
+            time.sleep(interval)
+            live.update(table(read(sysfs)), refresh=True)

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot a kernel, run one script as root in it, power off.
+
+Two ways, one result:
+
+- `system`: the host's userland, read-only, through virtme-ng. Any installed program runs in the
+  guest; CPUs run in parallel; time is the host's.
+- `exact`: an initramfs with busybox and the files given; guest time is the number of instructions
+  retired, so that a run repeats bit for bit, whatever the host does.
+
+Both are emulation (TCG) unless the machine says `accel="kvm"`.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import console, cpio, paths
+from lab.build import Kernel
+from lab.errors import LabError
+from lab.machine import Machine
+
+Listener = Callable[[str], None]
+
+SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
+POLL = 0.05  # seconds
+CONSOLE_END = 25  # lines of console in an error's detail
+STATUS = "gcma-exit-status: "  # the last line of an exact guest's output
+
+
+@dataclass(frozen=True)
+class BootResult:
+    """What one guest left behind."""
+
+    output: str  # the script's stdout (exact: with stderr)
+    errors: str  # the script's stderr
+    console: str  # the kernel's log
+    status: int | None  # the script's exit status; None: it did not come to its end
+    seconds: float  # wall clock, boot and shutdown included
+    timed_out: bool
+    panic: str | None  # the kernel's report of a panic, oops or warning
+    command: list[str]  # exactly what was run
+
+    def check(self) -> "BootResult":
+        """Raise a LabError unless the script ended with 0 and the kernel had nothing to report."""
+        end = "\n".join(self.console.splitlines()[-CONSOLE_END:])
+        if self.panic:
+            raise LabError(f"the kernel reported: {self.panic.splitlines()[0]}", self.panic)
+        if self.timed_out:
+            raise LabError(f"the guest did not end within {self.seconds:.0f} s", end)
+        if self.status is None:
+            raise LabError("the guest stopped before the command ended", self.errors + end)
+        if self.status:
+            raise LabError(f"the command ended with {self.status} in the guest", self.errors)
+        return self
+
+
+# The kernel's reports
+
+
+REPORT = re.compile(
+    r"Kernel panic - not syncing|BUG: |WARNING: (?!.*unpatched return thunk)|Oops: |KASAN: "
+    r"|INFO: (?:task .* blocked|possible|rcu.* stall)|general protection fault"
+    r"|possible (?:circular|recursive) locking"
+)
+REPORT_LINES = 60
+STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?", flags=re.M)
+
+
+def find_report(text: str) -> str | None:
+    """The first panic, oops or warning of a kernel log, to its end trace or for 60 lines."""
+    lines = STAMP.sub("", text).splitlines()
+    for number, line in enumerate(lines):
+        if REPORT.search(line):
+            report = lines[number : number + REPORT_LINES]
+            ends = [i for i, text in enumerate(report) if "---[ end " in text]
+            return "\n".join(report[: ends[0] + 1] if ends else report)
+    return None
+
+
+# Running and watching QEMU
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for one run, gone afterwards."""
+    runs = paths.cache() / "runs"
+    runs.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=runs))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _watch(
+    command: list[str], folder: Path, output: Path, timeout: float, listener: Listener | None
+) -> tuple[float, bool]:
+    """Run the command to its end or its time limit; tell the listener what `output` gains."""
+    console.show_command(command)
+    start = time.monotonic()
+    shown = 0
+    timed_out = False
+    with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=_environment(),
+            start_new_session=True,
+        )
+        try:
+            running = True
+            while running and not timed_out:
+                try:
+                    process.wait(POLL)
+                    running = False
+                except subprocess.TimeoutExpired:
+                    timed_out = time.monotonic() - start > timeout
+                if listener:
+                    shown = _tell(output, shown, listener)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return time.monotonic() - start, timed_out
+
+
+def _environment() -> dict[str, str]:
+    """vng calls its own parts by name: they lie beside this Python."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def _tell(output: Path, shown: int, listener: Listener) -> int:
+    if not output.exists():
+        return shown
+    with output.open("rb") as file:
+        file.seek(shown)
+        fresh = file.read()
+    if fresh:
+        listener(fresh.decode(errors="replace"))
+    return shown + len(fresh)
+
+
+def _read(path: Path) -> str:
+    """A guest's text, with plain line ends."""
+    if not path.exists():
+        return ""
+    return path.read_bytes().decode(errors="replace").replace("\r\n", "\n")
+
+
+# System: virtme-ng
+
+# virtme-ng's own ports need udev to get their names; ours are found by the name in sysfs.
+START = """\
+port() {{
+	for port in /sys/class/virtio-ports/*; do
+		[ "$(cat $port/name)" = "$1" ] && echo /dev/${{port##*/}}
+	done
+}}
+cd {cwd} 2>/dev/null || cd /
+export GCMA_CACHE={cache}
+sh /run/gcma/script </dev/null >$(port gcma.output) 2>$(port gcma.errors)
+echo $? >/run/gcma/status
+"""
+
+
+def system(
+    kernel: Kernel,
+    machine: Machine,
+    script: str,
+    *,
+    share: Path | None = None,
+    timeout: float = 300,
+    listener: Listener | None = None,
+) -> BootResult:
+    """Run a shell script as root on the host's userland.
+
+    `share` is a folder of the host that the script may write, at /run/gcma/share. `listener` gets
+    the script's output as it comes.
+    """
+    with _folder() as folder:
+        exchange = folder / "exchange"
+        exchange.mkdir()
+        (exchange / "script").write_text(script)
+        (exchange / "start").write_text(
+            START.format(cwd=shlex.quote(str(Path.cwd())), cache=shlex.quote(str(paths.cache())))
+        )
+        ports = ["-device", "virtio-serial-pci,id=gcma"]
+        for name in ("output", "errors"):
+            ports += ["-chardev", f"file,id=gcma.{name},path={folder / name}"]
+            ports += ["-device", f"virtserialport,bus=gcma.0,name=gcma.{name},chardev=gcma.{name}"]
+        command = [
+            *_vng(kernel, machine),
+            "--verbose",  # the kernel's log to stderr
+            f"--qemu-opts={shlex.join(ports)}",
+            f"--rwdir={SHARE}={exchange}",
+            *([f"--rwdir={SHARE}/share={share.resolve()}"] if share else []),
+            *("--exec", f"sh {SHARE}/start"),
+        ]
+        seconds, timed_out = _watch(command, folder, folder / "output", timeout, listener)
+        log = _read(folder / "stderr")
+        status = _read(exchange / "status").strip()
+        return BootResult(
+            output=_read(folder / "output"),
+            errors=_read(folder / "errors"),
+            console=log,
+            status=int(status) if status else None,
+            seconds=seconds,
+            timed_out=timed_out,
+            panic=find_report(log),
+            command=command,
+        )
+
+
+def shell(kernel: Kernel, machine: Machine) -> int:
+    """An interactive root shell on the host's userland."""
+    command = _vng(kernel, machine)
+    console.show_command(command)
+    return subprocess.run(command, check=False, env=_environment()).returncode
+
+
+def _vng(kernel: Kernel, machine: Machine) -> list[str]:
+    """The part of the command that every system guest shares."""
+    options = [shlex.join(disk.qemu_args(i)) for i, disk in enumerate(machine.disks)]
+    args = _quiet_kunit(kernel, machine)
+    return [
+        str(Path(sys.executable).with_name("vng")),
+        *("--run", str(kernel.image)),
+        *([] if machine.accel == "kvm" else ["--disable-kvm"]),
+        *("--disable-microvm", "--force-9p", "--user", "root"),
+        *("--cpus", str(machine.cpus), "--memory", f"{machine.memory_mib}M"),
+        *(f"--append={arg}" for arg in args),
+        *(f"--qemu-opts={option}" for option in options),
+    ]
+
+
+def _quiet_kunit(kernel: Kernel, machine: Machine) -> list[str]:
+    """The kernel's arguments; KUnit runs only where it was asked for."""
+    args = machine.kernel_args(kernel)
+    asked = any(arg.startswith("kunit.") for arg in args)
+    return args if asked else [*args, "kunit.enable=0"]
+
+
+# Exact: own initramfs, time by instruction count
+
+INIT = f"""#!/bin/busybox sh
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/
+/bin/busybox --install -s
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t debugfs debug /sys/kernel/debug
+mount -t tracefs trace /sys/kernel/tracing
+mount -t configfs config /sys/kernel/config
+mount -t cgroup2 cgroup /sys/fs/cgroup
+mount -t tmpfs tmp /tmp
+stty -F /dev/ttyS1 raw -echo
+sh /script >/dev/ttyS1 2>&1 </dev/null
+status=$?
+echo >/dev/ttyS1
+echo "{STATUS}$status" >/dev/ttyS1
+poweroff -f
+"""
+FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "proc", "sys", "dev", "tmp", "etc", "root", "run")
+
+
+def exact(
+    kernel: Kernel,
+    machine: Machine,
+    script: str,
+    *,
+    files: Mapping[str, Path] | None = None,
+    seed: int = 1,
+    timeout: float = 300,
+    listener: Listener | None = None,
+) -> BootResult:
+    """Run a busybox shell script; the result depends on nothing but the arguments.
+
+    `files` maps guest paths to host files that the initramfs shall hold; `programs()` finds the
+    libraries of a dynamic program. `seed` feeds the guest's random numbers.
+    """
+    if machine.disks:
+        raise LabError("an exact guest takes no disks: real I/O would break repeatability")
+    with _folder() as folder:
+        initramfs = folder / "initramfs"
+        _make_initramfs(initramfs, script, files or {})
+        log, output = folder / "console", folder / "output"
+        args = [*_quiet_kunit(kernel, machine), "console=ttyS0", "panic=-1", "ignore_loglevel"]
+        command = [
+            "qemu-system-x86_64",
+            *("-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single"),
+            *("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01"),
+            *("-seed", str(seed), "-smp", str(machine.cpus), "-m", f"{machine.memory_mib}M"),
+            *("-nodefaults", "-display", "none", "-no-reboot"),
+            *("-serial", f"file:{log}", "-serial", f"file:{output}"),
+            *("-kernel", str(kernel.image), "-initrd", str(initramfs)),
+            *("-append", " ".join(args)),
+        ]
+        seconds, timed_out = _watch(command, folder, output, timeout, listener)
+        text, status = _split_status(_read(output))
+        return BootResult(
+            output=text,
+            errors=_read(folder / "stderr"),
+            console=_read(log),
+            status=status,
+            seconds=seconds,
+            timed_out=timed_out,
+            panic=find_report(_read(log)),
+            command=command,
+        )
+
+
+def _split_status(output: str) -> tuple[str, int | None]:
+    text, found, status = output.rpartition("\n" + STATUS)
+    return (text, int(status)) if found else (output, None)
+
+
+def _make_initramfs(path: Path, script: str, files: Mapping[str, Path]) -> None:
+    with path.open("wb") as file:
+        archive = cpio.Writer(file)
+        for folder in FOLDERS:
+            archive.folder(folder)
+        archive.add("bin/busybox", Path("/bin/busybox").read_bytes(), 0o755)
+        archive.add("init", INIT.encode(), 0o755)
+        archive.add("script", script.encode(), 0o755)
+        for name, source in sorted(files.items()):
+            archive.add(name.lstrip("/"), source.read_bytes(), source.stat().st_mode & 0o777)
+        archive.end()
+
+
+def programs(names: Sequence[str]) -> dict[str, Path]:
+    """Host programs and the libraries they need, for the `files` of an exact guest."""
+    files = {}
+    for name in names:
+        found = shutil.which(name)
+        if found is None:
+            raise LabError(f"{name} is not installed: run `./gcma setup`")
+        path = Path(found).resolve()
+        files[found] = path
+        listed = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False)
+        for library in re.findall(r"(/\S+) \(0x", listed.stdout):
+            files[library] = Path(library).resolve()
+    return files

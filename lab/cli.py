@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: one verb, one function. Results go to stdout, progress to stderr."""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lab import areas, boot, build, console, export, lock, machine, paths, setup, source, tests
+from lab.errors import LabError
+
+LOCKED = ("setup", "build", "run", "shell", "test", "export")
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def cmd_setup(_: argparse.Namespace) -> int:
+    """install the Debian packages and unpack the kernel source"""
+    setup.install_packages()
+    tree = source.pristine(paths.TARBALL, paths.cache())
+    console.say(f"ready: Linux {tree.release} in {paths.cache()}")
+    return 0
+
+
+def cmd_doctor(args: argparse.Namespace) -> int:
+    """say what is missing, and the command that mends it"""
+    checks = setup.doctor()
+    if args.json:
+        _print_json([asdict(check) for check in checks])
+    else:
+        for check in checks:
+            mark, more = ("ok", check.found) if check.ok else ("MISSING", f"run: {check.mend}")
+            print(f"{mark:8}{check.name:16}{more}")
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def cmd_build(args: argparse.Namespace) -> int:
+    """build a kernel"""
+    setup.install_packages()
+    kernel = build.build(args.flavour)
+    known = {
+        "flavour": args.flavour,
+        "release": kernel.release,
+        "image": str(kernel.image),
+        "gcma": kernel.has_gcma,
+    }
+    if args.json:
+        _print_json(known)
+    else:
+        print(kernel.image)
+    return 0
+
+
+def cmd_run(args: argparse.Namespace) -> int:
+    """run one command in a guest"""
+    if not args.command:
+        raise LabError("nothing to run: ./gcma run -- COMMAND")
+    wanted = _machine(args)
+    setup.install_packages()
+    kernel = build.build(args.flavour)
+    wanted.kernel_args(kernel)
+    # one word is a line of shell, several are a command and its arguments
+    script = args.command[0] if len(args.command) == 1 else shlex.join(args.command)
+    listener = None if args.json else _echo
+    boot_way = boot.exact if args.exact else boot.system
+    result = boot_way(kernel, wanted, script + "\n", timeout=args.timeout, listener=listener)
+    if args.json:
+        _print_json(asdict(result))
+    else:
+        sys.stderr.write(result.errors)
+    if result.status is None or result.panic:
+        result.check()
+    return result.status or 0
+
+
+def _echo(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def cmd_shell(args: argparse.Namespace) -> int:
+    """an interactive root shell in a guest"""
+    if not sys.stdin.isatty():
+        raise LabError("a shell needs a terminal; for scripts: ./gcma run -- COMMAND")
+    wanted = _machine(args)
+    setup.install_packages()
+    return boot.shell(build.build(args.flavour), wanted)
+
+
+def cmd_test(args: argparse.Namespace) -> int:
+    """run the tests"""
+    setup.install_packages()
+    results = tests.run(tests.Options(args.debug, args.soak), args.only)
+    total = tests.total(results)
+    if args.json:
+        parts = {
+            result.name: {**asdict(result.summary), "seconds": round(result.seconds, 1)}
+            for result in results
+        }
+        _print_json({"parts": parts, "total": asdict(total)})
+    else:
+        print(total)
+    return 1 if total.failed else 0
+
+
+def cmd_export(args: argparse.Namespace) -> int:
+    """write the kernel part as mails for `git am`"""
+    setup.install_packages()
+    base = source.pristine(paths.TARBALL, paths.cache())
+    mails = export.export(base, source.read_series(paths.KERNEL), Path(args.folder))
+    if args.json:
+        _print_json([str(mail) for mail in mails])
+    else:
+        print("\n".join(map(str, mails)))
+    return 0
+
+
+def cmd_status(args: argparse.Namespace) -> int:
+    """the contiguous areas of this machine, once"""
+    found = areas.read(Path(args.sysfs))
+    if args.json:
+        _print_json(areas.as_json(found))
+    else:
+        console.out.print(areas.table(found))
+    return 0
+
+
+def cmd_top(args: argparse.Namespace) -> int:
+    """the contiguous areas of this machine, live"""
+    if args.json or not console.out.is_terminal:
+        return cmd_status(args)
+    areas.watch(Path(args.sysfs), args.interval)
+    return 0
+
+
+def _machine(args: argparse.Namespace) -> machine.Machine:
+    wanted = machine.Machine(
+        memory_mib=machine.parse_mib(args.mem),
+        cpus=args.cpus,
+        area_mib=machine.parse_mib(args.cma),
+        policy=args.policy,
+        args=tuple(args.append),
+        accel=args.accel,
+    )
+    wanted.check()
+    return wanted
+
+
+# Arguments
+
+
+def _add_guest_options(verb: argparse.ArgumentParser) -> None:
+    policies = ", ".join(machine.POLICIES)
+    verb.add_argument("--policy", default="gcma", help=f"the area's policy: {policies}")
+    verb.add_argument("--cma", default="128M", help="the area's size")
+    verb.add_argument("--mem", default="512M", help="the guest's memory")
+    verb.add_argument("--cpus", type=int, default=2, help="the guest's CPUs")
+    verb.add_argument("--append", action="append", default=[], help="a further kernel argument")
+    verb.add_argument("--flavour", default="prod", help="the kernel: " + ", ".join(build.FLAVOURS))
+    verb.add_argument("--accel", choices=("tcg", "kvm"), default="tcg", help="never kvm by itself")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All verbs. A later module adds its own with `add_verb()`."""
+    top = argparse.ArgumentParser(
+        prog="gcma", description="Guaranteed contiguous memory allocation on Linux 6.12."
+    )
+    top.add_argument("--verbose", action="store_true", help="print every command that is run")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    add_verb(verbs, "setup", cmd_setup)
+    add_verb(verbs, "doctor", cmd_doctor)
+    verb = add_verb(verbs, "build", cmd_build)
+    verb.add_argument("flavour", nargs="?", default="prod", help=", ".join(build.FLAVOURS))
+    verb = add_verb(verbs, "run", cmd_run)
+    _add_guest_options(verb)
+    verb.add_argument("--exact", action="store_true", help="busybox and counted instructions")
+    verb.add_argument("--timeout", type=float, default=300, help="time limit in seconds")
+    verb.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
+    verb = add_verb(verbs, "shell", cmd_shell)
+    _add_guest_options(verb)
+    verb = add_verb(verbs, "test", cmd_test)
+    verb.add_argument("--debug", action="store_true", help="on the debug kernel")
+    verb.add_argument("--soak", action="store_true", help="the long forms")
+    verb.add_argument("--only", metavar="NAME", help="one part: " + ", ".join(tests.PARTS))
+    verb = add_verb(verbs, "export", cmd_export)
+    verb.add_argument("folder", metavar="DIR")
+    for name, function in (("status", cmd_status), ("top", cmd_top)):
+        verb = add_verb(verbs, name, function)
+        verb.add_argument("--sysfs", default=str(areas.SYSFS), help="a recorded tree")
+        verb.add_argument("--interval", type=float, default=1.0, help="seconds (top)")
+    return top
+
+
+def add_verb(verbs: Any, name: str, function: Any) -> argparse.ArgumentParser:
+    """One verb whose help is its function's docstring; every verb knows --json."""
+    verb: argparse.ArgumentParser = verbs.add_parser(
+        name, help=function.__doc__, description=function.__doc__
+    )
+    verb.set_defaults(function=function)
+    verb.add_argument("--json", action="store_true", help="the result as JSON")
+    return verb
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; every error a user can cause is one line."""
+    args = parser().parse_args(argv)
+    console.Settings.verbose = args.verbose
+    try:
+        if args.verb in LOCKED:
+            with lock.exclusive(paths.cache(), shlex.join(argv)):
+                return int(args.function(args))
+        return int(args.function(args))
+    except LabError as error:
+        print(f"gcma: {error.message}", file=sys.stderr)
+        if error.detail:
+            print(error.detail, file=sys.stderr)
+    except KeyboardInterrupt:
+        print("gcma: interrupted", file=sys.stderr)
+    return 1

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the user sees while waiting. Everything here goes to stderr; stdout is for results."""
+
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bar
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False)
+
+PLAIN_INTERVAL = 15.0  # seconds between two plain progress lines
+
+
+class Settings:
+    """Set once by the command line."""
+
+    verbose = False
+
+
+def say(text: str) -> None:
+    err.print(text, markup=False)
+
+
+def show_command(command: Sequence[str]) -> None:
+    """With --verbose: exactly what is about to be run."""
+    if Settings.verbose:
+        say("+ " + shlex.join(command))
+
+
+def duration(seconds: float) -> str:
+    """A time that a person waits: '42 s', '3 min 05 s'."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+class Progress:
+    """How far one long step is, and how long it will still take.
+
+    `expected` is the step's duration on a 2-core machine in seconds: the estimate
+    until the step's own speed is known.
+    """
+
+    def __init__(self, title: str, total: float, expected: float) -> None:
+        self.title = title
+        self.total = total
+        self.expected = expected
+        self.done = 0.0
+        self.first: float | None = None  # where this run began: a resumed build begins part-way
+        self.start = time.monotonic()
+
+    def update(self, done: float) -> None:
+        if self.first is None:
+            self.first = done
+        self.done = min(done, self.total)
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.start
+
+    def left(self) -> float:
+        """Seconds left: the expectation at first, this run's own speed more and more."""
+        first = self.first or 0.0
+        share = (self.done - first) / max(self.total - first, 1e-9)
+        planned = self.expected * (1 - first / self.total if self.total else 1)
+        if share <= 0:
+            return max(planned - self.elapsed(), 0.0)
+        measured = self.elapsed() * (1 - share) / share
+        return share * measured + (1 - share) * (1 - share) * planned
+
+    def line(self) -> str:
+        percent = 100 * self.done / self.total if self.total else 0
+        return f"{self.title}: {percent:.0f} %, about {duration(self.left())} left"
+
+
+class _PlainProgress(Progress):
+    """For logs: a line now and then."""
+
+    def __init__(self, title: str, total: float, expected: float) -> None:
+        super().__init__(title, total, expected)
+        self.said = self.start
+        say(f"{title}: about {duration(expected)}")
+
+    def update(self, done: float) -> None:
+        super().update(done)
+        now = time.monotonic()
+        if now - self.said >= PLAIN_INTERVAL:
+            self.said = now
+            say(self.line())
+
+
+class _BarProgress(Progress):
+    """For terminals."""
+
+    def __init__(self, title: str, total: float, expected: float, bar: Bar) -> None:
+        super().__init__(title, total, expected)
+        self.bar = bar
+        self.task = bar.add_task(title, total=total)
+
+    def update(self, done: float) -> None:
+        super().update(done)
+        self.bar.update(
+            self.task,
+            completed=self.done,
+            description=f"{self.title}, about {duration(self.left())} left",
+        )
+
+
+@contextmanager
+def progress(title: str, total: float, expected: float) -> Iterator[Progress]:
+    """Show one long step; say at its end how long it took."""
+    step: Progress
+    if err.is_terminal:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+        )
+        with Bar(*columns, console=err, transient=True) as bar:
+            step = _BarProgress(title, total, expected, bar)
+            yield step
+    else:
+        step = _PlainProgress(title, total, expected)
+        yield step
+    say(f"{title}: done in {duration(step.elapsed())}")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""KTAP, the test format of KUnit and the kernel's selftests: parse, count."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+RESULT = re.compile(r"(?P<indent> *)(?P<not>not )?ok (?P<number>\d+)(?: -)? ?(?P<rest>.*)")
+PLAN = re.compile(r"(?P<indent> *)1\.\.(?P<count>\d+)\b")
+DIRECTIVE = re.compile(
+    r"^(?P<name>.*?)\s*# (?P<word>SKIP|XFAIL|TODO|TIMEOUT)\b ?(?P<why>.*)$", re.I
+)
+STAMP = re.compile(r"^(?:<\d>)?\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
+INDENT = 2  # columns a level, in KUnit and in kselftest
+
+
+@dataclass
+class Case:
+    """One result line, and the subtests told above it."""
+
+    name: str
+    passed: bool
+    skipped: bool = False
+    why: str = ""
+    children: list["Case"] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def leaves(self) -> Iterable["Case"]:
+        """The cases without subtests: what is counted. A failure no subtest explains counts too."""
+        for child in self.children:
+            yield from child.leaves()
+        unexplained = not self.passed and all(
+            leaf.passed for c in self.children for leaf in c.leaves()
+        )
+        if not self.children or unexplained:
+            yield self
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts of leaves."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: "Summary") -> "Summary":
+        return Summary(
+            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
+        )
+
+    def __str__(self) -> str:
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def parse(text: str) -> list[Case]:
+    """The top-level cases of a KTAP text, kernel time stamps and foreign lines allowed.
+
+    A plan that was not fulfilled becomes a failed case: a program that dies half-way fails.
+    """
+    pending: dict[int, list[Case]] = {}
+    plans: dict[int, int] = {}
+    notes: list[str] = []
+    for raw in text.splitlines():
+        line = STAMP.sub("", raw.rstrip())
+        if match := PLAN.match(line):
+            depth = len(match["indent"])
+            _close(pending, plans, depth + 1)
+            plans[depth] = int(match["count"])
+        elif match := RESULT.fullmatch(line):
+            depth = len(match["indent"])
+            children = _close(pending, plans, depth + 1)
+            pending.setdefault(depth, []).append(_case(match, children, notes))
+            notes = []
+        elif line.strip().startswith("# "):
+            notes.append(line.strip()[2:])
+    return _close(pending, plans, 0)
+
+
+def _close(pending: dict[int, list[Case]], plans: dict[int, int], depth: int) -> list[Case]:
+    """Take out everything at this depth and deeper, with a failure for each broken plan."""
+    cases: list[Case] = []
+    for level in sorted({*pending, *plans}):
+        if level >= depth:
+            found = pending.pop(level, [])
+            planned = plans.pop(level, len(found))
+            if planned > len(found):
+                why = f"{planned} tests were planned, {len(found)} reported"
+                found.append(Case("(the rest of the plan)", passed=False, why=why))
+            cases += found
+    return cases
+
+
+def _case(match: re.Match[str], children: list[Case], notes: list[str]) -> Case:
+    name, word, why = match["rest"], "", ""
+    if directive := DIRECTIVE.match(name):
+        name, word, why = directive["name"], directive["word"].upper(), directive["why"]
+    passed = not match["not"] and word != "TIMEOUT"
+    skipped = word == "SKIP"
+    if word in ("XFAIL", "TODO"):
+        passed = True
+    return Case(name or match["number"], passed or skipped, skipped, why, children, notes)
+
+
+def summary(cases: Iterable[Case]) -> Summary:
+    """Count the leaves."""
+    total = Summary()
+    for case in cases:
+        for leaf in case.leaves():
+            total += Summary(
+                passed=int(leaf.passed and not leaf.skipped),
+                failed=int(not leaf.passed),
+                skipped=int(leaf.skipped),
+            )
+    return total

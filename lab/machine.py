@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine a guest sees, refused before booting if it cannot be."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.build import Kernel
+from lab.errors import LabError
+
+POLICIES = ("none", "movable", "gcma")
+UNITS = {"K": 1 / 1024, "M": 1, "G": 1024}
+MAX_CPUS = 8  # CONFIG_NR_CPUS
+KERNEL_MIB = 64  # what a guest needs beside its area to boot at all
+
+
+def parse_mib(text: str) -> int:
+    """'128M', '1G' -> MiB."""
+    match = re.fullmatch(r"(\d+)([KMG])B?", text.strip(), flags=re.I)
+    if not match:
+        raise LabError(f"{text!r} is not a size: write 128M or 1G")
+    mib = int(match[1]) * UNITS[match[2].upper()]
+    if mib != int(mib):
+        raise LabError(f"{text} is not a whole number of MiB")
+    return int(mib)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A raw image as a virtio disk; `serial` names it in /dev/disk/by-id/virtio-SERIAL."""
+
+    path: Path
+    serial: str
+    bytes_per_second: int | None = None  # QEMU's throttling: as slow as an SD card
+    readonly: bool = False
+
+    def qemu_args(self, number: int) -> list[str]:
+        drive = f"file={self.path},if=none,id=d{number},format=raw"
+        if self.readonly:
+            drive += ",readonly=on"
+        if self.bytes_per_second:
+            drive += f",throttling.bps-total={self.bytes_per_second}"
+        return ["-drive", drive, "-device", f"virtio-blk-pci,drive=d{number},serial={self.serial}"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Size, area and policy of one guest. `args` are further kernel arguments."""
+
+    memory_mib: int = 512
+    cpus: int = 2
+    area_mib: int = 128  # 0: no area
+    policy: str = "movable"
+    args: tuple[str, ...] = ()
+    disks: tuple[Disk, ...] = field(default=())
+    accel: str = "tcg"  # "kvm" only if the user asked for it
+
+    def check(self) -> None:
+        """Refuse, before anything is built or booted, what cannot work."""
+        if self.policy not in POLICIES:
+            raise LabError(f"unknown policy {self.policy}: choose one of {', '.join(POLICIES)}")
+        if not 1 <= self.cpus <= MAX_CPUS:
+            raise LabError(f"{self.cpus} CPUs: this kernel takes 1 to {MAX_CPUS}")
+        if self.area_mib + KERNEL_MIB > self.memory_mib:
+            raise LabError(
+                f"an area of {self.area_mib} MiB does not fit into {self.memory_mib} MiB of memory:"
+                f" the guest needs {KERNEL_MIB} MiB for itself"
+            )
+
+    def kernel_args(self, kernel: Kernel) -> list[str]:
+        """The kernel's command line for this machine."""
+        self.check()
+        if self.policy != "movable" and not kernel.has_gcma:
+            raise LabError(
+                f"the {kernel.flavour.name} kernel has no GCMA: it knows no policy but movable"
+            )
+        area = [f"cma={self.area_mib}M"]
+        if kernel.has_gcma:
+            area.append(f"cma_policy={self.policy}")
+        return [*area, *kernel.flavour.kernel_args, *self.args]

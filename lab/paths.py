@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where things lie: the checkout, and the cache folder beside the user's other caches."""
+
+import os
+import shutil
+from pathlib import Path
+
+from lab.errors import LabError
+
+REPO = Path(__file__).resolve().parents[1]
+KERNEL = REPO / "kernel"
+SELFTESTS = KERNEL / "files/tools/testing/selftests/gcma"
+TARBALL = Path("/usr/src/linux-source-6.12.tar.xz")
+
+MB = 1_000_000
+
+
+def cache() -> Path:
+    """The cache folder, made if missing: $GCMA_CACHE, else ~/.cache/gcma."""
+    folder = Path(os.environ.get("GCMA_CACHE") or Path.home() / ".cache/gcma")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"cannot write to the cache folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def require_space(folder: Path, megabytes: int, what: str) -> None:
+    """Refuse to start what would fill the disk."""
+    free = shutil.disk_usage(folder).free // MB
+    if free < megabytes:
+        raise LabError(f"no space: {what} needs {megabytes} MB in {folder}, {free} MB are free")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host: Debian packages, and what is missing of them and of everything else."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import console, paths
+from lab.errors import LabError
+
+PACKAGES = {
+    "kernel source": ["linux-source-6.12"],
+    "kernel build": [
+        *("build-essential", "bc", "bison", "flex", "kmod", "xz-utils"),
+        *("libelf-dev", "libssl-dev", "patch", "git"),
+    ],
+    "guests": ["qemu-system-x86", "busybox-static", "iproute2"],
+    "filesystems": [
+        *("e2fsprogs", "xfsprogs", "f2fs-tools", "erofs-utils"),
+        *("squashfs-tools", "btrfs-progs"),
+    ],
+    "background jobs": ["fio", "sysbench", "stress-ng"],
+    "camera": ["v4l-utils"],
+}
+
+DOWNLOAD_MB = 1500  # packages fetched and unpacked on a bare Debian 12, measured 1.2 GB
+CACHE_MB = 9000  # kernel tree 1.8 GB, objects of two kernels, disks of the guests
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of `gcma doctor`."""
+
+    name: str
+    ok: bool
+    found: str
+    mend: str
+
+
+def packages() -> list[str]:
+    return [name for group in PACKAGES.values() for name in group]
+
+
+def missing_packages() -> list[str]:
+    """The packages that dpkg does not know as installed."""
+    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages()]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        raise LabError("this is not Debian: dpkg-query is missing") from None
+    lines = [line.split() for line in answer.splitlines()]
+    installed = {words[0] for words in lines if words[1:] == ["installed"]}
+    return [name for name in packages() if name not in installed]
+
+
+def _root_prefix(what: str) -> list[str]:
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        raise LabError(f"no root and no sudo: as root, run: {what}")
+    return ["sudo"]
+
+
+def _apt_update(prefix: list[str]) -> None:
+    command = [*prefix, "apt-get", "-q", "update"]
+    console.show_command(command)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    # apt-get update ends with 0 even if every server was out of reach
+    if answer.returncode or "Failed to fetch" in answer.stderr:
+        raise LabError("no network: apt-get update failed", answer.stderr.strip())
+
+
+def _apt_progress(pipe: int) -> Iterator[float]:
+    """Percents of one apt-get run: the first half is the download, the second the unpacking."""
+    with os.fdopen(pipe) as lines:
+        for line in lines:
+            kind, _, percent, *_ = [*line.split(":"), "", "", ""]
+            if kind in ("dlstatus", "pmstatus"):
+                yield float(percent) / 2 + (50 if kind == "pmstatus" else 0)
+
+
+def _apt_install(prefix: list[str], names: list[str]) -> None:
+    read, write = os.pipe()
+    command = [
+        *(*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"),
+        *("-o", f"APT::Status-Fd={write}", "-o", "Dpkg::Use-Pty=0"),
+        *("install", "--no-install-recommends", *names),
+    ]
+    if prefix:
+        command[1:1] = ["-C", "200"]  # sudo closes higher descriptors otherwise
+    console.show_command(command)
+    title = f"installing {len(names)} packages"
+    with (paths.cache() / "apt.log").open("w+") as log:
+        with console.progress(title, 100, 8 * len(names)) as step:
+            process = subprocess.Popen(command, stdout=log, stderr=log, pass_fds=(write,))
+            os.close(write)
+            for percent in _apt_progress(read):
+                step.update(percent)
+            status = process.wait()
+        log.seek(0)
+        said = log.read()
+    if status:
+        errors = [line for line in said.splitlines() if line.startswith("E: ")]
+        raise LabError(f"apt-get failed: {(errors or ['see apt.log'])[0]}", "\n".join(errors[1:]))
+
+
+def install_packages() -> None:
+    """Install what is missing; nothing if nothing is."""
+    names = missing_packages()
+    if not names:
+        return
+    paths.require_space(Path("/"), DOWNLOAD_MB, "installing the Debian packages")
+    prefix = _root_prefix("apt-get install " + " ".join(names))
+    _apt_update(prefix)
+    _apt_install(prefix, names)
+    still = missing_packages()
+    if still:
+        raise LabError("apt-get did not install " + " ".join(still))
+
+
+def doctor() -> list[Check]:
+    """Everything the lab needs, each with the command that mends it."""
+    checks = []
+    names = missing_packages()
+    checks.append(
+        Check(
+            "Debian packages",
+            not names,
+            f"{len(packages()) - len(names)} of {len(packages())}",
+            "sudo apt-get install " + " ".join(names),
+        )
+    )
+    qemu = shutil.which("qemu-system-x86_64")
+    checks.append(
+        Check("QEMU", qemu is not None, qemu or "none", "sudo apt-get install qemu-system-x86")
+    )
+    checks.append(
+        Check(
+            "kernel source",
+            paths.TARBALL.exists(),
+            str(paths.TARBALL),
+            "sudo apt-get install linux-source-6.12",
+        )
+    )
+    vng = Path(sys.executable).with_name("vng")
+    checks.append(Check("virtme-ng", vng.exists(), str(vng), "./gcma setup"))
+    free = shutil.disk_usage(paths.cache()).free // paths.MB
+    checks.append(
+        Check(
+            "disk space",
+            free >= CACHE_MB,
+            f"{free} MB free in {paths.cache()}",
+            f"free {CACHE_MB} MB there, or set GCMA_CACHE to a folder on a larger disk",
+        )
+    )
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // paths.MB
+    checks.append(
+        Check("memory", memory >= 3000, f"{memory} MB", "use a machine with 4 GB of memory")
+    )
+    return checks

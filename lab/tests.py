@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`./gcma test`: every test of the project, in parts that report alike."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from xml.etree import ElementTree
+
+from lab import boot, build, console, ktap, paths
+from lab.errors import LabError
+from lab.ktap import Case, Summary
+from lab.machine import Machine
+
+SELFTEST_MACHINE = Machine(memory_mib=512, cpus=2, area_mib=64)
+DEBUG_MEMORY = 2  # KASAN's shadow and redzones: this many times the memory
+SELFTEST_SECONDS = 600  # time limit for all programs
+SOAK_SECONDS = 6 * 3600
+SKIP_STATUS = 4  # kselftest's KSFT_SKIP
+KUNIT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asked for."""
+
+    debug: bool = False
+    soak: bool = False
+
+    @property
+    def flavour(self) -> str:
+        return "debug" if self.debug else "prod"
+
+
+@dataclass
+class PartResult:
+    """One part's cases, and what to read if one failed."""
+
+    name: str
+    cases: list[Case]
+    seconds: float = 0.0
+    detail: str = ""
+
+    @property
+    def summary(self) -> Summary:
+        return ktap.summary(self.cases)
+
+
+@dataclass
+class Context:
+    """Shared by the parts of one run: the kernel is built for the first part that needs it."""
+
+    options: Options
+
+    @cached_property
+    def kernel(self) -> build.Kernel:
+        return build.build(self.options.flavour)
+
+
+# Parts without a guest
+
+
+def lint(_: Context) -> PartResult:
+    """ruff and mypy over the lab."""
+    commands = {
+        "ruff check": ["-m", "ruff", "check", "--no-cache", "lab", "tests"],
+        "ruff format": ["-m", "ruff", "format", "--no-cache", "--check", "lab", "tests"],
+        "mypy --strict": ["-m", "mypy", f"--cache-dir={paths.cache()}/mypy", "lab"],
+    }
+    cases, details = [], []
+    for name, command in commands.items():
+        answer = _python(command)
+        cases.append(Case(name, answer.returncode == 0))
+        if answer.returncode:
+            details.append(answer.stdout + answer.stderr)
+    return PartResult("lint", cases, detail="\n".join(details))
+
+
+def lab(_: Context) -> PartResult:
+    """pytest over the lab, without guests."""
+    return _pytest("lab", "not guest", {})
+
+
+def guests(context: Context) -> PartResult:
+    """pytest over both ways to boot."""
+    # built here, in a process that holds the lock: the tests find it up to date
+    flavour = context.kernel.flavour.name
+    return _pytest("guests", "guest", {"GCMA_TEST_FLAVOUR": flavour})
+
+
+def _pytest(part: str, marker: str, environment: dict[str, str]) -> PartResult:
+    report = paths.cache() / f"pytest-{part}.xml"
+    report.unlink(missing_ok=True)
+    options = ["-p", "no:cacheprovider", "-m", marker, f"--junit-xml={report}"]
+    answer = _python(["-m", "pytest", *options], environment)
+    if not report.exists():
+        case = Case("pytest runs", passed=False)
+        return PartResult(part, [case], detail=answer.stdout + answer.stderr)
+    cases = read_junit(report)
+    failed = not all(case.passed for case in cases)
+    return PartResult(part, cases, detail=answer.stdout if failed else "")
+
+
+def read_junit(report: Path) -> list[Case]:
+    """The cases of a JUnit XML file, as pytest writes it."""
+    root = ElementTree.parse(report).getroot()  # noqa: S314 (our own pytest wrote it)
+    cases = []
+    for case in root.iter("testcase"):
+        name = f"{case.get('classname', '').removeprefix('tests.')}.{case.get('name')}"
+        failed = any(case.find(tag) is not None for tag in ("failure", "error"))
+        skipped = case.find("skipped")
+        why = skipped.get("message", "") if skipped is not None else ""
+        cases.append(Case(name, not failed, skipped is not None, why))
+    return cases
+
+
+def _python(
+    arguments: list[str], environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    console.show_command(command)
+    return subprocess.run(
+        command,
+        cwd=paths.REPO,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# KUnit
+
+
+def kunit(context: Context) -> PartResult:
+    """The kernel's unit tests, in an exact guest: they run at boot, the log is the result."""
+    kernel = context.kernel
+    if kernel.config.get("CONFIG_GCMA_KUNIT_TEST") != "y":
+        return _skipped("kunit", "this kernel has no CONFIG_GCMA_KUNIT_TEST")
+    machine = Machine(policy="gcma", args=("kunit.enable=1", "kunit.filter_glob=gcma*"))
+    result = boot.exact(kernel, _enlarged(machine, context), "true", timeout=KUNIT_SECONDS)
+    cases = ktap.parse(result.console)
+    return _judged("kunit", cases, result)
+
+
+def _enlarged(machine: Machine, context: Context) -> Machine:
+    if not context.options.debug:
+        return machine
+    return replace(machine, memory_mib=DEBUG_MEMORY * machine.memory_mib)
+
+
+def _skipped(part: str, why: str) -> PartResult:
+    return PartResult(part, [Case(part, passed=True, skipped=True, why=why)])
+
+
+def _judged(part: str, cases: list[Case], result: boot.BootResult) -> PartResult:
+    """The cases, and one more for the guest itself: it ended, and its kernel had no complaint."""
+    try:
+        result.check()
+    except LabError as error:
+        sane = Case("the guest ends and its kernel is silent", passed=False, why=error.message)
+        return PartResult(part, [*cases, sane], detail=f"{error.message}\n{error.detail}")
+    return PartResult(part, cases)
+
+
+# Selftests
+
+
+def selftests(context: Context) -> PartResult:
+    """The programs of tools/testing/selftests/gcma, in a system guest with a gcma area."""
+    kernel = context.kernel
+    programs = _build_selftests()
+    if not programs:
+        return _skipped("selftests", "tools/testing/selftests/gcma has no programs yet")
+    policy = "gcma" if kernel.has_gcma else "movable"
+    machine = _enlarged(replace(SELFTEST_MACHINE, policy=policy), context)
+    share = paths.cache() / "selftests"
+    limit = SOAK_SECONDS if context.options.soak else SELFTEST_SECONDS
+    with console.progress("selftests", len(programs), 240) as step:
+        watch = _counter(step)
+        result = boot.system(
+            kernel,
+            machine,
+            selftest_script(programs, soak=context.options.soak),
+            share=share,
+            timeout=limit * (4 if context.options.debug else 1),
+            listener=watch,
+        )
+    cases = [_program_case(share, name) for name in programs]
+    return _judged("selftests", cases, result)
+
+
+def _counter(step: console.Progress) -> Callable[[str], None]:
+    """A listener that counts the programs which ended."""
+    done = 0
+
+    def listen(text: str) -> None:
+        nonlocal done
+        done += text.count("ended\n")
+        step.update(done)
+
+    return listen
+
+
+def selftest_script(programs: list[str], *, soak: bool) -> str:
+    """Run each program, its KTAP and its status into the shared folder."""
+    lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
+    for name in programs:
+        lines.append(
+            f"./{name} >{name}.ktap 2>{name}.log; echo $? >{name}.status; echo {name} ended"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _build_selftests() -> list[str]:
+    """Build the programs in the cache and name them."""
+    folder = paths.cache() / "selftests"
+    shutil.rmtree(folder, ignore_errors=True)
+    if not (paths.SELFTESTS / "Makefile").exists():
+        return []
+    shutil.copytree(paths.SELFTESTS, folder)
+    answer = subprocess.run(
+        ["make", "-s", "-C", str(folder)], capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        raise LabError("building the selftests failed", answer.stderr.strip())
+    makefile = (folder / "Makefile").read_text()
+    return program_names(makefile)
+
+
+def program_names(makefile: str) -> list[str]:
+    """TEST_PROGS and TEST_GEN_PROGS of a kselftest Makefile."""
+    joined = makefile.replace("\\\n", " ")
+    lists = re.findall(r"^(?:TEST_PROGS|TEST_GEN_PROGS)\s*[:+]?=(.*)$", joined, flags=re.M)
+    return [name for words in lists for name in words.split()]
+
+
+def _program_case(share: Path, name: str) -> Case:
+    """One program as a case: its KTAP below it, its exit status above."""
+    status_file = share / f"{name}.status"
+    if not status_file.exists():
+        return Case(name, passed=False, why="it did not end")
+    status = int(status_file.read_text())
+    children = ktap.parse((share / f"{name}.ktap").read_text(errors="replace"))
+    for case in children:
+        case.name = f"{name}: {case.name}"
+    if status == SKIP_STATUS and not children:
+        return Case(name, passed=True, skipped=True, why="it skipped itself")
+    if not children:
+        return Case(name, passed=False, why=f"no KTAP, exit status {status}")
+    return Case(
+        name, passed=status in (0, SKIP_STATUS), why=f"exit status {status}", children=children
+    )
+
+
+# All of them
+
+
+PARTS: dict[str, Callable[[Context], PartResult]] = {
+    "lint": lint,
+    "lab": lab,
+    "kunit": kunit,
+    "guests": guests,
+    "selftests": selftests,
+}
+
+
+def run(options: Options, only: str | None = None) -> list[PartResult]:
+    """Run the parts in order, telling each one's failures as it ends."""
+    if only is not None and only not in PARTS:
+        raise LabError(f"unknown part {only}: choose one of {', '.join(PARTS)}")
+    context = Context(options)
+    results = []
+    for name, part in PARTS.items():
+        if only in (None, name):
+            start = time.monotonic()
+            result = part(context)
+            result.seconds = time.monotonic() - start
+            _tell(result)
+            results.append(result)
+    return results
+
+
+def _tell(result: PartResult) -> None:
+    for case in result.cases:
+        for leaf in case.leaves():
+            if not leaf.passed or leaf.skipped:
+                word = "skipped" if leaf.skipped else "FAILED"
+                console.say(
+                    f"{result.name}: {word}: {leaf.name}{': ' + leaf.why if leaf.why else ''}"
+                )
+                for note in leaf.notes:
+                    console.say(f"    {note}")
+    if result.detail:
+        console.say(result.detail)
+    console.say(f"{result.name}: {result.summary} in {console.duration(result.seconds)}")
+
+
+def total(results: list[PartResult]) -> Summary:
+    return sum((result.summary for result in results), Summary())
