@@ -69,7 +69,7 @@ class BootResult:
 
 
 REPORT = re.compile(
-    r"Kernel panic - not syncing|BUG: |WARNING: (?!.*unpatched return thunk)|Oops: |KASAN: "
+    r"Kernel panic - not syncing|\bBUG: |WARNING: (?!.*unpatched return thunk)|Oops: |KASAN: "
     r"|INFO: (?:task .* blocked|possible|rcu.* stall)|general protection fault"
     r"|possible (?:circular|recursive) locking"
 )
@@ -309,7 +309,7 @@ def exact(
             *("-append", " ".join(args)),
         ]
         seconds, timed_out = _watch(command, folder, output, timeout, listener)
-        text, status = _split_status(_read(output))
+        text, status = split_status(_read(output))
         return BootResult(
             output=text,
             errors=_read(folder / "stderr"),
@@ -322,7 +322,7 @@ def exact(
         )
 
 
-def _split_status(output: str) -> tuple[str, int | None]:
+def split_status(output: str) -> tuple[str, int | None]:
     text, found, status = output.rpartition("\n" + STATUS)
     return (text, int(status)) if found else (output, None)
 

@@ -214,7 +214,7 @@ def _compile(flavour: Flavour, src: source.Tree, objects: Path) -> None:
                     step.update(done)
         status = process.wait()
     if status:
-        raise LabError(f"building {flavour.name} failed, see {log}", _first_error(log.read_text()))
+        raise LabError(f"building {flavour.name} failed, see {log}", first_error(log.read_text()))
     counted.write_text(str(_count_objects(objects)))
 
 
@@ -222,7 +222,7 @@ def _count_objects(objects: Path) -> int:
     return sum(1 for _ in objects.rglob("*.o"))
 
 
-def _first_error(log: str) -> str:
+def first_error(log: str) -> str:
     lines = log.splitlines()
     for number, line in enumerate(lines):
         if re.search(r"\berror:|undefined reference|No space left|\*\*\* ", line):

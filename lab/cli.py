@@ -42,6 +42,7 @@ def cmd_doctor(args: argparse.Namespace) -> int:
 
 def cmd_build(args: argparse.Namespace) -> int:
     """build a kernel"""
+    build.find(args.flavour)
     setup.install_packages()
     kernel = build.build(args.flavour)
     known = {
@@ -95,6 +96,7 @@ def cmd_shell(args: argparse.Namespace) -> int:
 
 def cmd_test(args: argparse.Namespace) -> int:
     """run the tests"""
+    tests.selected(args.only)
     setup.install_packages()
     results = tests.run(tests.Options(args.debug, args.soak), args.only)
     total = tests.total(results)
@@ -149,6 +151,7 @@ def _machine(args: argparse.Namespace) -> machine.Machine:
         accel=args.accel,
     )
     wanted.check()
+    build.find(args.flavour)
     return wanted
 
 

@@ -2,6 +2,7 @@
 """What the user sees while waiting. Everything here goes to stderr; stdout is for results."""
 
 import shlex
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColu
 from rich.progress import Progress as Bar
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
-out = Console(highlight=False)
+# a file or a pipe has no width of its own: tables get one they fit into
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 PLAIN_INTERVAL = 15.0  # seconds between two plain progress lines
 

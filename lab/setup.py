@@ -57,7 +57,7 @@ def missing_packages() -> list[str]:
     return [name for name in packages() if name not in installed]
 
 
-def _root_prefix(what: str) -> list[str]:
+def root_prefix(what: str) -> list[str]:
     if os.geteuid() == 0:
         return []
     if shutil.which("sudo") is None:
@@ -114,7 +114,7 @@ def install_packages() -> None:
     if not names:
         return
     paths.require_space(Path("/"), DOWNLOAD_MB, "installing the Debian packages")
-    prefix = _root_prefix("apt-get install " + " ".join(names))
+    prefix = root_prefix("apt-get install " + " ".join(names))
     _apt_update(prefix)
     _apt_install(prefix, names)
     still = missing_packages()

@@ -237,12 +237,12 @@ def apply_patch(patch: Patch, folder: Path, release: str) -> None:
     )
     if answer.returncode == 0:
         return
-    failed = []
-    current = "?"
+    failed = [name for name in patch.touches if not (folder / name).exists()]
+    current = ""
     for line in answer.stdout.splitlines():
         if match := re.match(r"patching file '?([^']+?)'?$", line):
             current = match[1]
-        elif "FAILED" in line or "malformed" in line or "can't find file" in line:
+        elif "FAILED" in line or "malformed" in line:
             failed.append(current)
     where = ", ".join(dict.fromkeys(failed)) or ", ".join(patch.touches)
     raise LabError(

@@ -192,7 +192,7 @@ def selftests(context: Context) -> PartResult:
             timeout=limit * (4 if context.options.debug else 1),
             listener=watch,
         )
-    cases = [_program_case(share, name) for name in programs]
+    cases = [program_case(share, name) for name in programs]
     return _judged("selftests", cases, result)
 
 
@@ -241,7 +241,7 @@ def program_names(makefile: str) -> list[str]:
     return [name for words in lists for name in words.split()]
 
 
-def _program_case(share: Path, name: str) -> Case:
+def program_case(share: Path, name: str) -> Case:
     """One program as a case: its KTAP below it, its exit status above."""
     status_file = share / f"{name}.status"
     if not status_file.exists():
@@ -271,19 +271,23 @@ PARTS: dict[str, Callable[[Context], PartResult]] = {
 }
 
 
-def run(options: Options, only: str | None = None) -> list[PartResult]:
-    """Run the parts in order, telling each one's failures as it ends."""
+def selected(only: str | None) -> list[str]:
+    """The names of the parts to run."""
     if only is not None and only not in PARTS:
         raise LabError(f"unknown part {only}: choose one of {', '.join(PARTS)}")
+    return [only] if only else list(PARTS)
+
+
+def run(options: Options, only: str | None = None) -> list[PartResult]:
+    """Run the parts in order, telling each one's failures as it ends."""
     context = Context(options)
     results = []
-    for name, part in PARTS.items():
-        if only in (None, name):
-            start = time.monotonic()
-            result = part(context)
-            result.seconds = time.monotonic() - start
-            _tell(result)
-            results.append(result)
+    for name in selected(only):
+        start = time.monotonic()
+        result = PARTS[name](context)
+        result.seconds = time.monotonic() - start
+        _tell(result)
+        results.append(result)
     return results
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A kernel in miniature: a tarball of a few files, a series of one patch."""
+
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab import source
+
+MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\n"
+CMA = "int a;\nint b;\nint c;\nint d;\nint e;\n"
+PATCH = """\
+From: A Maintainer <maintainer@kernel.example>
+Subject: [PATCH 1/1] mm: cma: make b long
+
+It was too short.
+
+Signed-off-by: A Maintainer <maintainer@kernel.example>
+---
+--- a/mm/cma.c
++++ b/mm/cma.c
+@@ -1,4 +1,4 @@
+ int a;
+-int b;
++long b;
+ int c;
+ int d;
+"""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Folders of one test."""
+
+    cache: Path
+    kernel: Path
+    tarball: Path
+
+    def pristine(self) -> source.Tree:
+        return source.pristine(self.tarball, self.cache)
+
+    def patched(self) -> source.Tree:
+        base = self.pristine()
+        return source.patched(base, source.read_series(self.kernel), base.path.with_name("patched"))
+
+    def write(self, name: str, text: str) -> Path:
+        """A file below the project's kernel folder."""
+        path = self.kernel / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+
+@pytest.fixture
+def small_lab(tmp_path: Path) -> Lab:
+    linux = tmp_path / "linux-source-6.12"
+    (linux / "mm").mkdir(parents=True)
+    (linux / "Makefile").write_text(MAKEFILE)
+    (linux / "mm/cma.c").write_text(CMA)
+    (linux / "mm/slab.c").write_text("int slab;\n")
+    tarball = tmp_path / "linux.tar.xz"
+    with tarfile.open(tarball, "w:xz") as archive:
+        archive.add(linux, linux.name)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    lab = Lab(cache, tmp_path / "kernel", tarball)
+    lab.write("files/mm/gcma.c", "int gcma;\n")
+    lab.write("patches-6.12/0001-b.patch", PATCH)
+    lab.write("patches-6.12/series", "# in order\n0001-b.patch\n")
+    return lab

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`gcma status` on recorded sysfs trees."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lab import areas, cli
+from lab.errors import LabError
+
+GCMA = {
+    "policy": "gcma",
+    "total_pages": "32768",
+    "available_pages": "24576",
+    "tenants_file": "8192",
+    "tenants_swap": "0",
+    "stores": "123456",
+    "loads": "5000",
+    "misses": "7",
+    "recycles": "100",
+    "revoked": "42",
+    "quarantined": "1",
+    "alloc_pages_success": "8192",
+    "alloc_pages_fail": "3",
+}
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Path:
+    """One gcma area, and one as a kernel without GCMA shows it."""
+    for area, files in (("reserved", GCMA), ("camera", {"alloc_pages_success": "5"})):
+        (tmp_path / area).mkdir()
+        for name, value in files.items():
+            (tmp_path / area / name).write_text(value + "\n")
+    return tmp_path
+
+
+def rendered(sysfs: Path) -> str:
+    console = Console(width=160)
+    with console.capture() as capture:
+        console.print(areas.table(areas.read(sysfs)))
+    return capture.get()
+
+
+def test_areas_are_read_by_name(sysfs: Path) -> None:
+    camera, reserved = areas.read(sysfs)
+    assert (camera.name, camera.policy, camera.stores) == ("camera", "movable", None)
+    assert (reserved.policy, reserved.stores, reserved.total_pages) == ("gcma", 123456, 32768)
+
+
+def test_table_shows_sizes_in_mib_and_what_is_unknown(sysfs: Path) -> None:
+    lines = rendered(sysfs).splitlines()
+    reserved = next(line for line in lines if "reserved" in line).replace("│", " ").split()
+    assert reserved == [
+        *("reserved", "gcma", "128.0", "32.0", "32.0", "0.0", "64.0"),
+        *("123,456", "5,000", "100", "42", "1", "3"),
+    ]
+    camera = next(line for line in lines if "camera" in line)
+    assert "-" in camera
+
+
+def test_status_as_json(sysfs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["status", "--json", "--sysfs", str(sysfs)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found[1]["tenants_file"] == 8192
+    assert found[0]["total_pages"] is None
+
+
+def test_top_without_a_terminal_is_a_status(
+    sysfs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["top", "--sysfs", str(sysfs)]) == 0
+    assert "reserved" in capsys.readouterr().out
+
+
+def test_kernel_without_cma_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="no CMA"):
+        areas.read(tmp_path / "none")
+
+
+def test_nonsense_in_a_file_is_named(sysfs: Path) -> None:
+    (sysfs / "reserved/stores").write_text("many\n")
+    with pytest.raises(LabError, match="reserved/stores holds 'many'"):
+        areas.read(sysfs)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reading what a guest left behind, without booting one."""
+
+import io
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab import boot, cpio
+from lab.errors import LabError
+
+WARNING = """\
+[    1.000000] mm: fine
+[    1.100000] ------------[ cut here ]------------
+[    1.100001] WARNING: CPU: 1 PID: 77 at mm/gcma.c:12 gcma_store+0x1/0x2
+[    1.100002] Call Trace:
+[    1.100003]  do_exit+0x1
+[    1.100004] ---[ end trace 0000000000000000 ]---
+[    1.200000] mm: going on
+"""
+
+
+def result(**changes: object) -> boot.BootResult:
+    values: dict[str, object] = {
+        "output": "",
+        "errors": "",
+        "console": "last words\n",
+        "status": 0,
+        "seconds": 9.0,
+        "timed_out": False,
+        "panic": None,
+        "command": [],
+    }
+    return boot.BootResult(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_warning_is_cut_out_of_the_log() -> None:
+    report = boot.find_report(WARNING)
+    assert report is not None
+    assert report.splitlines()[0].startswith("WARNING: CPU: 1")
+    assert report.splitlines()[-1].startswith("---[ end trace")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Kernel panic - not syncing: sysrq triggered crash",
+        "BUG: kernel NULL pointer dereference, address: 0000000000000000",
+        "BUG: KASAN: use-after-free in gcma_load+0x1",
+        "BUG: sleeping function called from invalid context at mm/gcma.c:1",
+        "WARNING: possible circular locking dependency detected",
+        "INFO: task fio:99 blocked for more than 120 seconds.",
+        "rcu: INFO: rcu_preempt self-detected stall on CPU",
+        "Oops: general protection fault, probably for non-canonical address",
+        "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
+    ],
+)
+def test_complaints_are_found(line: str) -> None:
+    assert boot.find_report(f"[    0.1] fine\n[    0.2] {line}\n") == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Kernel command line: panic=-1 panic_on_warn=1",
+        "DEBUG: nothing",
+        "rcu: RCU debug extended QS entry/exit.",
+        "x86/fpu: WARNINGS are off",
+    ],
+)
+def test_ordinary_lines_are_no_complaints(line: str) -> None:
+    assert boot.find_report(f"[    0.2] {line}\n") is None
+
+
+def test_check_passes_a_good_result() -> None:
+    good = result()
+    assert good.check() is good
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"timed_out": True, "status": None}, "the guest did not end within 9 s"),
+        ({"status": None}, "stopped before the command ended"),
+        ({"status": 3}, "ended with 3"),
+        ({"panic": "BUG: bad\nmore"}, "the kernel reported: BUG: bad"),
+    ],
+)
+def test_check_says_what_went_wrong(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(LabError, match=message):
+        result(**changes).check()
+
+
+def test_time_limit_shows_the_consoles_end() -> None:
+    with pytest.raises(LabError) as caught:
+        result(timed_out=True, status=None).check()
+    assert "last words" in caught.value.detail
+
+
+def test_exit_status_is_split_from_the_output() -> None:
+    assert boot.split_status("a\nb\n\ngcma-exit-status: 7\n") == ("a\nb\n", 7)
+    assert boot.split_status("a\nb") == ("a\nb", None)
+
+
+def test_cpio_reads_what_was_written(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    writer = cpio.Writer(file)
+    writer.add("usr/bin/tool", b"#!/bin/sh\n", 0o755)
+    writer.add("usr/bin/data", b"12345", 0o644)
+    writer.end()
+    subprocess.run(["cpio", "-idm", "--quiet"], cwd=tmp_path, input=file.getvalue(), check=True)
+    tool = tmp_path / "usr/bin/tool"
+    assert tool.read_bytes() == b"#!/bin/sh\n"
+    assert tool.stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "usr/bin/data").read_bytes() == b"12345"
+
+
+def test_programs_bring_their_libraries() -> None:
+    files = boot.programs(["sh"])
+    assert any("libc" in name for name in files)
+    assert all(path.exists() for path in files.values())
+
+
+def test_missing_program_is_named() -> None:
+    with pytest.raises(LabError, match="no-such-program is not installed"):
+        boot.programs(["no-such-program"])

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: each mistake is one line and a status of 1."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab import build, cli, paths, setup
+from lab.errors import LabError
+
+
+@pytest.fixture(autouse=True)
+def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own, and no way to build or install."""
+
+    def forbidden(*_: object) -> None:
+        raise AssertionError("must be refused before this")
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(build, "build", forbidden)
+    monkeypatch.setattr(setup, "install_packages", forbidden)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("run --policy rental -- true", "unknown policy rental"),
+        ("run --cma 1G --mem 512M -- true", "an area of 1024 MiB does not fit"),
+        ("run --cma lots -- true", "'lots' is not a size"),
+        ("run --cpus 99 -- true", "99 CPUs"),
+        ("run", "nothing to run"),
+        ("run --flavour fast -- true", "unknown flavour fast"),
+        ("build fast", "unknown flavour fast"),
+        ("test --only everything", "unknown part everything"),
+        ("status --sysfs /nonexistent", "/nonexistent does not exist"),
+    ],
+)
+def test_mistakes_are_one_line(
+    command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(command.split()) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("gcma: ")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_cache_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", "/proc/gcma")
+    assert cli.main(["build"]) == 1
+    assert "cannot write to the cache folder /proc/gcma" in capsys.readouterr().err
+
+
+def test_doctor_as_json_tells_the_mending_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "missing_packages", lambda: ["fio"])
+    assert cli.main(["doctor", "--json"]) == 1
+    check = json.loads(capsys.readouterr().out)[0]
+    assert not check["ok"]
+    assert check["mend"] == "sudo apt-get install fio"
+
+
+def test_no_space_says_how_much_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"no space: the tree needs 999999999 MB in .*MB are free"):
+        paths.require_space(tmp_path, 999_999_999, "the tree")
+
+
+def test_no_root_and_no_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(setup.shutil, "which", lambda _: None)
+    with pytest.raises(LabError, match="no root and no sudo: as root, run: apt-get install fio"):
+        setup.root_prefix("apt-get install fio")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Both ways to boot, on the kernel that is being tested."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab import boot, build
+from lab.boot import BootResult
+from lab.build import Kernel
+from lab.errors import LabError
+from lab.machine import Disk, Machine
+
+pytestmark = pytest.mark.guest
+
+Boot = Callable[..., BootResult]
+WAYS = pytest.mark.parametrize("way", [boot.system, boot.exact], ids=["system", "exact"])
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return build.build(os.environ.get("GCMA_TEST_FLAVOUR", "prod"))
+
+
+@pytest.fixture(scope="module")
+def machine(kernel: Kernel) -> Machine:
+    return Machine(memory_mib=1024 if kernel.flavour.name == "debug" else 512, area_mib=64)
+
+
+@WAYS
+def test_output_errors_and_status_come_back(way: Boot, kernel: Kernel, machine: Machine) -> None:
+    heard: list[str] = []
+    script = "echo to-stdout; echo to-stderr >&2; uname -r; exit 3"
+    result = way(kernel, machine, script, listener=heard.append)
+    assert result.status == 3
+    assert "to-stdout" in result.output
+    assert kernel.release in result.output
+    assert "to-stderr" in result.errors + result.output
+    assert "to-stdout" in "".join(heard)
+    assert result.panic is None
+    assert "Linux version" in result.console
+
+
+@WAYS
+def test_machine_is_as_ordered(way: Boot, kernel: Kernel, machine: Machine) -> None:
+    ordered = replace(machine, cpus=3)
+    script = "grep -c ^processor /proc/cpuinfo; ls /sys/kernel/mm/cma; grep CmaTotal /proc/meminfo"
+    words = way(kernel, ordered, script).check().output.split()
+    assert words == ["3", "reserved", "CmaTotal:", str(64 * 1024), "kB"]
+
+
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_exact_runs_are_bit_identical(kernel: Kernel, machine: Machine, cpus: int) -> None:
+    script = "cat /proc/uptime /proc/sys/kernel/random/uuid; dd if=/dev/urandom count=1 | md5sum"
+    ordered = replace(machine, cpus=cpus)
+    once, twice = (boot.exact(kernel, ordered, script).check() for _ in range(2))
+    assert once.console == twice.console
+    assert once.output == twice.output
+
+
+def test_exact_seed_changes_the_random_numbers(kernel: Kernel, machine: Machine) -> None:
+    script = "cat /proc/sys/kernel/random/uuid"
+    once, other = (boot.exact(kernel, machine, script, seed=seed).check() for seed in (1, 2))
+    assert once.output != other.output
+
+
+def test_exact_takes_files_and_programs(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("carried along\n")
+    files = {"/root/data": tmp_path / "data", **boot.programs(["md5sum"])}
+    result = boot.exact(kernel, machine, "cat /root/data; md5sum --version", files=files).check()
+    assert "carried along" in result.output
+    assert "GNU coreutils" in result.output  # not busybox's
+
+
+def test_system_shares_a_folder(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("from the host\n")
+    boot.system(
+        kernel, machine, "cp /run/gcma/share/in /run/gcma/share/out", share=tmp_path
+    ).check()
+    assert (tmp_path / "out").read_text() == "from the host\n"
+
+
+def test_system_gets_disks_in_order(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
+    disks = []
+    for number, mib in enumerate((8, 16)):
+        path = tmp_path / f"d{number}.img"
+        with path.open("wb") as file:
+            file.truncate(mib << 20)
+        disks.append(Disk(path, f"disk{number}"))
+    script = "cat /sys/block/vda/serial /sys/block/vda/size /sys/block/vdb/size"
+    result = boot.system(kernel, replace(machine, disks=tuple(disks)), script).check()
+    assert result.output.replace("disk0", "disk0 ").split() == ["disk0", "16384", "32768"]
+
+
+def test_throttled_disk_is_slow(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
+    path = tmp_path / "slow.img"
+    with path.open("wb") as file:
+        file.truncate(16 << 20)
+    slow = replace(machine, disks=(Disk(path, "slow", bytes_per_second=2_000_000),))
+    script = "dd if=/dev/vda of=/dev/null bs=1M count=8 iflag=direct 2>&1 | tail -n 1"
+    seconds = float(boot.system(kernel, slow, script).check().output.split(", ")[2].split()[0])
+    assert seconds > 2.5  # 8 MiB at 2 MB/s, less the throttle's burst
+
+
+@WAYS
+def test_hanging_guest_is_ended(way: Boot, kernel: Kernel, machine: Machine) -> None:
+    result = way(kernel, machine, "echo before; sleep 1000", timeout=40)
+    assert result.timed_out
+    assert result.status is None
+    assert "before" in result.output
+    with pytest.raises(LabError, match="did not end within") as caught:
+        result.check()
+    assert caught.value.detail
+
+
+@WAYS
+def test_panic_is_reported(way: Boot, kernel: Kernel, machine: Machine) -> None:
+    result = way(kernel, machine, "echo c >/proc/sysrq-trigger", timeout=120)
+    assert not result.timed_out
+    assert result.panic is not None
+    assert "sysrq triggered crash" in result.panic.replace("Sysrq", "sysrq")
+    with pytest.raises(LabError, match="the kernel reported"):
+        result.check()
+
+
+def test_exact_guest_refuses_disks(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="repeatability"):
+        boot.exact(kernel, replace(machine, disks=(Disk(tmp_path, "x"),)), "true")

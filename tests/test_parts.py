@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How `gcma test` counts."""
+
+from pathlib import Path
+
+import pytest
+
+from lab import tests
+from lab.errors import LabError
+from lab.ktap import Summary
+
+JUNIT = """<testsuites><testsuite>
+<testcase classname="tests.test_a" name="good"/>
+<testcase classname="tests.test_a" name="bad"><failure message="no"/></testcase>
+<testcase classname="tests.test_a" name="broken"><error message="no"/></testcase>
+<testcase classname="tests.test_a" name="left_out"><skipped message="no QEMU"/></testcase>
+</testsuite></testsuites>
+"""
+
+
+def program(share: Path, name: str, status: str | None, text: str) -> Summary:
+    (share / f"{name}.ktap").write_text(text)
+    if status is not None:
+        (share / f"{name}.status").write_text(status)
+    return tests.PartResult("selftests", [tests.program_case(share, name)]).summary
+
+
+def test_junit_cases(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(JUNIT)
+    cases = tests.read_junit(report)
+    assert tests.PartResult("lab", cases).summary == Summary(1, 2, 1)
+    assert cases[3].why == "no QEMU"
+
+
+def test_programs_of_a_kselftest_makefile() -> None:
+    makefile = (
+        "CFLAGS += -O2\nTEST_GEN_PROGS := a \\\n\tb\nTEST_PROGS = c.sh\n"
+        "TEST_PROGS_EXTENDED := helper.sh\nTEST_GEN_PROGS += d\n"
+    )
+    assert tests.program_names(makefile) == ["a", "b", "c.sh", "d"]
+
+
+def test_program_that_passes(tmp_path: Path) -> None:
+    assert program(tmp_path, "a", "0\n", "1..1\nok 1 x\n") == Summary(passed=1)
+
+
+def test_program_with_a_bad_status_fails_even_if_its_ktap_is_fine(tmp_path: Path) -> None:
+    assert program(tmp_path, "a", "139\n", "1..1\nok 1 x\n") == Summary(1, 1)
+
+
+def test_program_that_never_ended_fails(tmp_path: Path) -> None:
+    assert program(tmp_path, "a", None, "1..2\nok 1 x\n") == Summary(failed=1)
+
+
+def test_program_without_ktap_fails(tmp_path: Path) -> None:
+    assert program(tmp_path, "a", "0\n", "hello\n") == Summary(failed=1)
+
+
+def test_program_that_skips_itself(tmp_path: Path) -> None:
+    assert program(tmp_path, "a", "4\n", "1..0 # SKIP no area\n") == Summary(skipped=1)
+
+
+def test_soak_is_told_to_the_programs() -> None:
+    assert "export GCMA_SOAK=1" in tests.selftest_script(["a"], soak=True)
+    assert "export GCMA_SOAK=1" not in tests.selftest_script(["a"], soak=False)
+
+
+def test_unknown_part_lists_the_known_ones() -> None:
+    with pytest.raises(LabError, match="unknown part all: choose one of lint, lab"):
+        tests.run(tests.Options(), "all")
