@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CMA micro-benchmark: /sys/kernel/debug/cma/<area>/bench_*
+ *
+ * bench_alloc: write "PAGES REPETITIONS": that many times cma_alloc() and
+ *	cma_release(); read: a line each, "ALLOC RELEASE OK", in get_cycles().
+ *	Under "qemu -icount shift=0" a cycle is one instruction of the guest.
+ * bench_hold: write "PAGES": allocate and keep, every word holds its address;
+ *	write "0": check that it still does and release.
+ *
+ * Measured here rather than from a shell so that nothing but the allocator is.
+ */
+
+#include <linux/cma.h>
+#include <linux/debugfs.h>
+#include <linux/highmem.h>
+#include <linux/kstrtox.h>
+#include <linux/mutex.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/timex.h>
+#include <linux/uaccess.h>
+
+#include "cma.h"
+
+#define BENCH_MAX	100000
+
+struct bench_sample {
+	u64 alloc;
+	u64 release;
+	bool ok;
+};
+
+struct bench_block {
+	struct list_head list;
+	struct page *page;
+	unsigned long count;
+};
+
+struct cma_bench {
+	struct cma *cma;
+	struct mutex lock;
+	struct bench_sample *samples;
+	unsigned int nr_samples;
+	struct list_head held;
+};
+
+static void bench_one(struct cma *cma, unsigned long pages,
+		      struct bench_sample *sample)
+{
+	struct page *page;
+	cycles_t start;
+
+	start = get_cycles();
+	page = cma_alloc(cma, pages, 0, true);
+	sample->alloc = get_cycles() - start;
+	sample->ok = page;
+	if (!page)
+		return;
+	start = get_cycles();
+	cma_release(cma, page, pages);
+	sample->release = get_cycles() - start;
+}
+
+static int bench_run(struct cma_bench *bench, unsigned long pages,
+		     unsigned int repetitions)
+{
+	struct bench_sample *samples;
+
+	samples = kvcalloc(repetitions, sizeof(*samples), GFP_KERNEL);
+	if (!samples)
+		return -ENOMEM;
+	kvfree(bench->samples);
+	bench->samples = samples;
+	for (bench->nr_samples = 0; bench->nr_samples < repetitions;
+	     bench->nr_samples++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		bench_one(bench->cma, pages, &samples[bench->nr_samples]);
+		cond_resched();
+	}
+	return 0;
+}
+
+static ssize_t bench_alloc_write(struct file *file, const char __user *buf,
+				 size_t len, loff_t *ppos)
+{
+	struct cma_bench *bench = file_inode(file)->i_private;
+	unsigned int repetitions;
+	unsigned long pages;
+	char text[64] = {};
+	int ret;
+
+	if (len >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, buf, len))
+		return -EFAULT;
+	if (sscanf(text, "%lu %u", &pages, &repetitions) != 2 ||
+	    repetitions > BENCH_MAX)
+		return -EINVAL;
+
+	mutex_lock(&bench->lock);
+	ret = bench_run(bench, pages, repetitions);
+	mutex_unlock(&bench->lock);
+	return ret ? ret : len;
+}
+
+static int bench_alloc_show(struct seq_file *m, void *unused)
+{
+	struct cma_bench *bench = m->private;
+	unsigned int i;
+
+	mutex_lock(&bench->lock);
+	for (i = 0; i < bench->nr_samples; i++)
+		seq_printf(m, "%llu %llu %d\n", bench->samples[i].alloc,
+			   bench->samples[i].release, bench->samples[i].ok);
+	mutex_unlock(&bench->lock);
+	return 0;
+}
+
+static int bench_alloc_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, bench_alloc_show, inode->i_private);
+}
+
+static const struct file_operations bench_alloc_fops = {
+	.owner		= THIS_MODULE,
+	.open		= bench_alloc_open,
+	.read		= seq_read,
+	.write		= bench_alloc_write,
+	.llseek		= seq_lseek,
+	.release	= single_release,
+};
+
+static void bench_fill(struct bench_block *block)
+{
+	unsigned long i, word;
+
+	for (i = 0; i < block->count; i++) {
+		unsigned long *p = kmap_local_page(nth_page(block->page, i));
+
+		for (word = 0; word < PAGE_SIZE / sizeof(*p); word++)
+			p[word] = (page_to_pfn(block->page) + i) << PAGE_SHIFT |
+				  word;
+		kunmap_local(p);
+	}
+}
+
+static bool bench_check(struct bench_block *block)
+{
+	unsigned long i, word;
+	bool good = true;
+
+	for (i = 0; i < block->count && good; i++) {
+		unsigned long *p = kmap_local_page(nth_page(block->page, i));
+
+		for (word = 0; word < PAGE_SIZE / sizeof(*p); word++)
+			good &= p[word] == ((page_to_pfn(block->page) + i) <<
+					    PAGE_SHIFT | word);
+		kunmap_local(p);
+	}
+	return good;
+}
+
+static int bench_hold(struct cma_bench *bench, unsigned long pages)
+{
+	struct bench_block *block = kzalloc(sizeof(*block), GFP_KERNEL);
+
+	if (!block)
+		return -ENOMEM;
+	block->count = pages;
+	block->page = cma_alloc(bench->cma, pages, 0, true);
+	if (!block->page) {
+		kfree(block);
+		return -ENOMEM;
+	}
+	bench_fill(block);
+	list_add(&block->list, &bench->held);
+	return 0;
+}
+
+static int bench_release_all(struct cma_bench *bench)
+{
+	struct bench_block *block, *next;
+	int ret = 0;
+
+	list_for_each_entry_safe(block, next, &bench->held, list) {
+		if (!bench_check(block))
+			ret = -EIO;
+		cma_release(bench->cma, block->page, block->count);
+		list_del(&block->list);
+		kfree(block);
+	}
+	return ret;
+}
+
+static ssize_t bench_hold_write(struct file *file, const char __user *buf,
+				size_t len, loff_t *ppos)
+{
+	struct cma_bench *bench = file->private_data;
+	unsigned long pages;
+	int ret;
+
+	ret = kstrtoul_from_user(buf, len, 0, &pages);
+	if (ret)
+		return ret;
+	mutex_lock(&bench->lock);
+	ret = pages ? bench_hold(bench, pages) : bench_release_all(bench);
+	mutex_unlock(&bench->lock);
+	return ret ? ret : len;
+}
+
+static const struct file_operations bench_hold_fops = {
+	.owner		= THIS_MODULE,
+	.open		= simple_open,
+	.write		= bench_hold_write,
+};
+
+static int bench_add(struct cma *cma, void *data)
+{
+	struct dentry *dir = debugfs_lookup(cma->name, data);
+	struct cma_bench *bench = kzalloc(sizeof(*bench), GFP_KERNEL);
+
+	if (!bench) {
+		dput(dir);
+		return -ENOMEM;
+	}
+	bench->cma = cma;
+	mutex_init(&bench->lock);
+	INIT_LIST_HEAD(&bench->held);
+	debugfs_create_file("bench_alloc", 0600, dir, bench, &bench_alloc_fops);
+	debugfs_create_file("bench_hold", 0200, dir, bench, &bench_hold_fops);
+	dput(dir);
+	return 0;
+}
+
+static int __init bench_init(void)
+{
+	struct dentry *root = debugfs_lookup("cma", NULL);
+	int ret = 0;
+
+	if (root)
+		ret = cma_for_each_area(bench_add, root);
+	dput(root);
+	return ret;
+}
+late_initcall_sync(bench_init);

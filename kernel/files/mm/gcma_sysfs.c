@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Guaranteed contiguous memory: /sys/kernel/mm/cma/<area>/
+ *
+ * See Documentation/ABI/testing/sysfs-kernel-mm-cma.
+ */
+
+#include <linux/cma.h>
+#include <linux/kobject.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#include "gcma.h"
+
+static struct cma *gcma_to_cma(struct kobject *kobj)
+{
+	return container_of(kobj, struct cma_kobject, kobj)->cma;
+}
+
+#define GCMA_ATTR_RO(_name) \
+	static struct kobj_attribute _name##_attr = __ATTR_RO(_name)
+
+/*********************************
+* areas of every policy
+**********************************/
+
+static ssize_t policy_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "%s\n", gcma_policy_name(gcma_to_cma(kobj)));
+}
+GCMA_ATTR_RO(policy);
+
+static ssize_t total_pages_show(struct kobject *kobj,
+				struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", gcma_to_cma(kobj)->count);
+}
+GCMA_ATTR_RO(total_pages);
+
+static ssize_t available_pages_show(struct kobject *kobj,
+				    struct kobj_attribute *attr, char *buf)
+{
+	struct cma *cma = gcma_to_cma(kobj);
+	unsigned long used;
+
+	spin_lock_irq(&cma->lock);
+	used = bitmap_weight(cma->bitmap, cma_bitmap_maxno(cma));
+	spin_unlock_irq(&cma->lock);
+	return sysfs_emit(buf, "%lu\n",
+			  cma->count - (used << cma->order_per_bit));
+}
+GCMA_ATTR_RO(available_pages);
+
+static struct attribute *gcma_policy_attrs[] = {
+	&policy_attr.attr,
+	&total_pages_attr.attr,
+	&available_pages_attr.attr,
+	NULL,
+};
+
+const struct attribute_group gcma_policy_group = {
+	.attrs = gcma_policy_attrs,
+};
+
+/*********************************
+* areas of policies none and gcma
+**********************************/
+
+static ssize_t quarantined_show(struct kobject *kobj,
+				struct kobj_attribute *attr, char *buf)
+{
+	struct cma *cma = gcma_to_cma(kobj);
+
+	return sysfs_emit(buf, "%lu\n",
+			  (unsigned long)bitmap_weight(cma->gcma->quarantine,
+						       cma_bitmap_maxno(cma)) <<
+			  cma->order_per_bit);
+}
+GCMA_ATTR_RO(quarantined);
+
+static ssize_t tenants_file_show(struct kobject *kobj,
+				 struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lu\n",
+			  gcma_count_tenants(gcma_to_cma(kobj)->gcma));
+}
+GCMA_ATTR_RO(tenants_file);
+
+#define GCMA_STAT_ATTR(_name, _item)					\
+static ssize_t _name##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%lu\n",					\
+			  gcma_stat(gcma_to_cma(kobj)->gcma, _item));	\
+}									\
+GCMA_ATTR_RO(_name)
+
+GCMA_STAT_ATTR(stores, GCMA_STORES);
+GCMA_STAT_ATTR(loads, GCMA_LOADS);
+GCMA_STAT_ATTR(misses, GCMA_MISSES);
+GCMA_STAT_ATTR(recycles, GCMA_RECYCLES);
+GCMA_STAT_ATTR(dropped, GCMA_DROPPED);
+GCMA_STAT_ATTR(revoked, GCMA_REVOKED);
+GCMA_STAT_ATTR(refused_fs, GCMA_REFUSED_FS);
+GCMA_STAT_ATTR(refused_large, GCMA_REFUSED_LARGE);
+GCMA_STAT_ATTR(refused_private, GCMA_REFUSED_PRIVATE);
+GCMA_STAT_ATTR(refused_admission, GCMA_REFUSED_ADMISSION);
+GCMA_STAT_ATTR(refused_busy, GCMA_REFUSED_BUSY);
+
+static const char * const gcma_admissions[] = {
+	[GCMA_ADMIT_ADAPTIVE]	= "adaptive",
+	[GCMA_ADMIT_ALWAYS]	= "always",
+	[GCMA_ADMIT_SELDOM]	= "seldom",
+};
+
+static ssize_t admission_show(struct kobject *kobj,
+			      struct kobj_attribute *attr, char *buf)
+{
+	struct gcma *g = gcma_to_cma(kobj)->gcma;
+
+	return sysfs_emit(buf, "%s\n",
+			  gcma_admissions[READ_ONCE(g->admission)]);
+}
+
+static ssize_t admission_store(struct kobject *kobj,
+			       struct kobj_attribute *attr, const char *buf,
+			       size_t len)
+{
+	struct gcma *g = gcma_to_cma(kobj)->gcma;
+	int ret = sysfs_match_string(gcma_admissions, buf);
+
+	if (ret < 0)
+		return ret;
+	WRITE_ONCE(g->admission, ret);
+	return len;
+}
+
+static struct kobj_attribute admission_attr = __ATTR_RW(admission);
+
+static struct attribute *gcma_attrs[] = {
+	&quarantined_attr.attr,
+	&tenants_file_attr.attr,
+	&stores_attr.attr,
+	&loads_attr.attr,
+	&misses_attr.attr,
+	&recycles_attr.attr,
+	&dropped_attr.attr,
+	&revoked_attr.attr,
+	&refused_fs_attr.attr,
+	&refused_large_attr.attr,
+	&refused_private_attr.attr,
+	&refused_admission_attr.attr,
+	&refused_busy_attr.attr,
+	&admission_attr.attr,
+	NULL,
+};
+
+static umode_t gcma_attr_visible(struct kobject *kobj, struct attribute *attr,
+				 int n)
+{
+	struct gcma *g = gcma_to_cma(kobj)->gcma;
+
+	if (!g || (!g->nr_frames && attr != &quarantined_attr.attr))
+		return 0;
+	return attr->mode;
+}
+
+const struct attribute_group gcma_group = {
+	.attrs = gcma_attrs,
+	.is_visible = gcma_attr_visible,
+};
