@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import console, cpio, paths
+from lab import console, cpio, paths, process
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.machine import Machine
@@ -69,7 +68,7 @@ class BootResult:
 
 
 REPORT = re.compile(
-    r"Kernel panic - not syncing|\bBUG: |WARNING: (?!.*unpatched return thunk)|Oops: |KASAN: "
+    r"Kernel panic - not syncing|\bBUG: |^WARNING: |Oops: |KASAN: "
     r"|INFO: (?:task .* blocked|possible|rcu.* stall)|general protection fault"
     r"|possible (?:circular|recursive) locking"
 )
@@ -107,33 +106,24 @@ def _watch(
     command: list[str], folder: Path, output: Path, timeout: float, listener: Listener | None
 ) -> tuple[float, bool]:
     """Run the command to its end or its time limit; tell the listener what `output` gains."""
-    console.show_command(command)
+    if shutil.which("qemu-system-x86_64") is None:
+        raise LabError("QEMU is missing: run `./gcma setup`")
     start = time.monotonic()
     shown = 0
-    timed_out = False
-    with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            env=_environment(),
-            start_new_session=True,
-        )
-        try:
-            running = True
-            while running and not timed_out:
-                try:
-                    process.wait(POLL)
-                    running = False
-                except subprocess.TimeoutExpired:
-                    timed_out = time.monotonic() - start > timeout
-                if listener:
-                    shown = _tell(output, shown, listener)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    running, timed_out = True, False
+    with (
+        (folder / "stdout").open("w") as out,
+        (folder / "stderr").open("w") as err,
+        process.started(command, stdout=out, stderr=err, env=_environment()) as guest,
+    ):
+        while running and not timed_out:
+            try:
+                guest.wait(POLL)
+                running = False
+            except subprocess.TimeoutExpired:
+                timed_out = time.monotonic() - start > timeout
+            if listener:
+                shown = _tell(output, shown, listener)
     return time.monotonic() - start, timed_out
 
 

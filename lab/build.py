@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import console, paths, source
+from lab import console, paths, process, source
 from lab.errors import LabError
 
 CONFIGS = paths.KERNEL / "configs"
@@ -194,27 +194,26 @@ def _compile(flavour: Flavour, src: source.Tree, objects: Path) -> None:
         title, expected = f"building {flavour.name}", flavour.seconds
         done, total = _count_objects(objects), flavour.objects
     command = _command(src, objects, "bzImage")
-    console.show_command(command)
     log = objects / "gcma-make.log"
-    with console.progress(title, total, expected) as step:
+    with (
+        console.progress(title, total, expected) as step,
+        log.open("wb") as copy,
+        process.started(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()
+        ) as make,
+    ):
         step.update(done)
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=_environment(),
-        )
-        assert process.stdout  # noqa: S101 (for mypy: it is a pipe)
-        with log.open("w") as copy:
-            for line in process.stdout:
-                copy.write(line)
-                if line.startswith(("  CC ", "  AS ")):
-                    done += 1
-                    step.update(done)
-        status = process.wait()
+        for line in make.stdout or ():
+            copy.write(line)
+            if line.startswith((b"  CC ", b"  AS ")):
+                done += 1
+                step.update(done)
+        status = make.wait()
     if status:
-        raise LabError(f"building {flavour.name} failed, see {log}", first_error(log.read_text()))
+        raise LabError(
+            f"building {flavour.name} failed, see {log}",
+            first_error(log.read_text(errors="replace")),
+        )
     counted.write_text(str(_count_objects(objects)))
 
 

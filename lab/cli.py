@@ -4,6 +4,7 @@
 import argparse
 import json
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -214,6 +215,7 @@ def add_verb(verbs: Any, name: str, function: Any) -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run one command; every error a user can cause is one line."""
     args = parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # children must not outlive us
     console.Settings.verbose = args.verbose
     try:
         if args.verb in LOCKED:

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,7 @@ PACKAGES = {
 }
 
 DOWNLOAD_MB = 1500  # packages fetched and unpacked on a bare Debian 12, measured 1.2 GB
+SECONDS_A_PACKAGE = 8
 CACHE_MB = 9000  # kernel tree 1.8 GB, objects of two kernels, disks of the guests
 
 
@@ -74,33 +74,34 @@ def _apt_update(prefix: list[str]) -> None:
         raise LabError("no network: apt-get update failed", answer.stderr.strip())
 
 
-def _apt_progress(pipe: int) -> Iterator[float]:
-    """Percents of one apt-get run: the first half is the download, the second the unpacking."""
-    with os.fdopen(pipe) as lines:
-        for line in lines:
-            kind, _, percent, *_ = [*line.split(":"), "", "", ""]
-            if kind in ("dlstatus", "pmstatus"):
-                yield float(percent) / 2 + (50 if kind == "pmstatus" else 0)
+def apt_percent(line: str) -> float | None:
+    """The percent in one line of apt's status: half for the download, half for the unpacking."""
+    kind, _, percent, *_ = [*line.split(":"), "", ""]
+    if kind not in ("dlstatus", "pmstatus"):
+        return None
+    return float(percent) / 2 + (50 if kind == "pmstatus" else 0)
 
 
 def _apt_install(prefix: list[str], names: list[str]) -> None:
-    read, write = os.pipe()
+    """Not killed when we are: a dpkg cut off half-way would need mending by hand."""
+    # stdout for apt's status, stderr for its words: sudo passes on no other descriptors
     command = [
-        *(*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"),
-        *("-o", f"APT::Status-Fd={write}", "-o", "Dpkg::Use-Pty=0"),
-        *("install", "--no-install-recommends", *names),
+        *(*prefix, "sh", "-c", 'exec "$@" 3>&1 1>&2', "sh"),
+        *("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"),
+        *("-o", "APT::Status-Fd=3", "install", "--no-install-recommends", *names),
     ]
-    if prefix:
-        command[1:1] = ["-C", "200"]  # sudo closes higher descriptors otherwise
     console.show_command(command)
     title = f"installing {len(names)} packages"
     with (paths.cache() / "apt.log").open("w+") as log:
-        with console.progress(title, 100, 8 * len(names)) as step:
-            process = subprocess.Popen(command, stdout=log, stderr=log, pass_fds=(write,))
-            os.close(write)
-            for percent in _apt_progress(read):
-                step.update(percent)
-            status = process.wait()
+        with (
+            console.progress(title, 100, SECONDS_A_PACKAGE * len(names)) as step,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as apt,
+        ):
+            for line in apt.stdout or ():
+                percent = apt_percent(line)
+                if percent is not None:
+                    step.update(percent)
+            status = apt.wait()
         log.seek(0)
         said = log.read()
     if status:

@@ -14,8 +14,9 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
-from lab import console, paths
+from lab import console, paths, process
 from lab.errors import LabError
 
 TREE_MB = 2200  # measured: 1.6 GB unpacked, 85,000 files
@@ -146,19 +147,21 @@ def _unpack(tarball: Path, target: Path) -> None:
     with (
         tarball.open("rb") as file,
         console.progress("unpacking the kernel source", size, 20) as step,
+        tempfile.TemporaryFile() as errors,
+        process.started(command, stdin=subprocess.PIPE, stderr=errors) as tar,
     ):
-        tar = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=False)
-        assert tar.stdin and tar.stderr  # noqa: S101 (for mypy: both are pipes)
         try:
-            while chunk := file.read(CHUNK):
-                tar.stdin.write(chunk)
-                step.update(file.tell())
-            tar.stdin.close()
+            with cast(IO[bytes], tar.stdin) as pipe:
+                while chunk := file.read(CHUNK):
+                    pipe.write(chunk)
+                    step.update(file.tell())
         except BrokenPipeError:
-            pass
-        said = tar.stderr.read().decode(errors="replace").strip()
-        if tar.wait():
-            raise LabError(f"{tarball} could not be unpacked", said)
+            pass  # tar gave up: its status tells
+        status = tar.wait()
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip()
+    if status:
+        raise LabError(f"{tarball} could not be unpacked", said)
 
 
 def patched(base: Tree, series: Series, path: Path) -> Tree:

@@ -2,7 +2,6 @@
 """`./gcma test`: every test of the project, in parts that report alike."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -225,20 +224,30 @@ def _build_selftests() -> list[str]:
     if not (paths.SELFTESTS / "Makefile").exists():
         return []
     shutil.copytree(paths.SELFTESTS, folder)
-    answer = subprocess.run(
-        ["make", "-s", "-C", str(folder)], capture_output=True, text=True, check=False
-    )
+    answer = _make_selftests(folder, "all")
     if answer.returncode:
         raise LabError("building the selftests failed", answer.stderr.strip())
-    makefile = (folder / "Makefile").read_text()
-    return program_names(makefile)
+    return program_names(folder)
 
 
-def program_names(makefile: str) -> list[str]:
-    """TEST_PROGS and TEST_GEN_PROGS of a kselftest Makefile."""
-    joined = makefile.replace("\\\n", " ")
-    lists = re.findall(r"^(?:TEST_PROGS|TEST_GEN_PROGS)\s*[:+]?=(.*)$", joined, flags=re.M)
-    return [name for words in lists for name in words.split()]
+def program_names(folder: Path) -> list[str]:
+    """TEST_PROGS and TEST_GEN_PROGS of a kselftest Makefile: make itself is asked."""
+    question = "gcma-names: ; @echo $(TEST_PROGS) $(TEST_GEN_PROGS)"
+    answer = _make_selftests(folder, "--eval", question, "gcma-names")
+    return [Path(name).name for name in answer.stdout.split()]
+
+
+def _make_selftests(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        "make",
+        "-s",
+        "--no-print-directory",
+        f"-j{os.cpu_count()}",
+        "-C",
+        str(folder),
+        *args,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def program_case(share: Path, name: str) -> Case:

@@ -33,12 +33,12 @@ def test_junit_cases(tmp_path: Path) -> None:
     assert cases[3].why == "no QEMU"
 
 
-def test_programs_of_a_kselftest_makefile() -> None:
-    makefile = (
-        "CFLAGS += -O2\nTEST_GEN_PROGS := a \\\n\tb\nTEST_PROGS = c.sh\n"
-        "TEST_PROGS_EXTENDED := helper.sh\nTEST_GEN_PROGS += d\n"
+def test_programs_of_a_kselftest_makefile(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(
+        "TEST_GEN_PROGS := a \\\n\tb\nTEST_PROGS = c.sh\nTEST_PROGS_EXTENDED := helper.sh\n"
+        "TEST_GEN_PROGS += d\nTEST_GEN_PROGS := $(addprefix /out/,$(TEST_GEN_PROGS))\nall: ;\n"
     )
-    assert tests.program_names(makefile) == ["a", "b", "c.sh", "d"]
+    assert tests.program_names(tmp_path) == ["c.sh", "a", "b", "d"]
 
 
 def test_program_that_passes(tmp_path: Path) -> None:
