@@ -53,6 +53,13 @@ class Lab:
         return path
 
 
+def tool(folder: Path, name: str, script: str) -> None:
+    """A program that stands in for one of the host's."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
 @pytest.fixture
 def small_lab(tmp_path: Path) -> Lab:
     linux = tmp_path / "linux-source-6.12"

@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What apt says, and what is found to be missing."""
 
-import stat
 from pathlib import Path
 
 import pytest
 
 from lab import setup
 from lab.errors import LabError
-
-
-def tool(folder: Path, name: str, script: str) -> None:
-    """A program that stands in for the real one."""
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+from tests.conftest import tool
 
 
 @pytest.fixture
@@ -41,7 +34,7 @@ def test_no_network_is_one_line(tools: Path) -> None:
     tool(tools, "dpkg-query", "true")
     tool(tools, "apt-get", "echo 'W: Failed to fetch http://mirror.example/x' >&2")
     tool(tools, "sudo", 'exec "$@"')
-    with pytest.raises(LabError, match="^no network: apt-get update failed$"):
+    with pytest.raises(LabError, match=r"^no network: apt-get update failed$"):
         setup.install_packages()
 
 
@@ -50,7 +43,7 @@ def test_apt_that_fails_is_quoted(tools: Path) -> None:
     refusal = "echo 'E: You have held broken packages.' >&2; exit 100"
     tool(tools, "apt-get", f'case "$*" in *install*) {refusal};; esac')
     tool(tools, "sudo", 'exec "$@"')
-    with pytest.raises(LabError, match="^apt-get failed: E: You have held broken packages.$"):
+    with pytest.raises(LabError, match=r"^apt-get failed: E: You have held broken packages\.$"):
         setup.install_packages()
 
 
@@ -58,5 +51,5 @@ def test_apt_that_lies_is_caught(tools: Path) -> None:
     tool(tools, "dpkg-query", "true")
     tool(tools, "apt-get", "true")
     tool(tools, "sudo", 'exec "$@"')
-    with pytest.raises(LabError, match="apt-get did not install linux-source-6.12"):
+    with pytest.raises(LabError, match=r"apt-get did not install linux-source-6\.12"):
         setup.install_packages()
