@@ -34,7 +34,7 @@ Listener = Callable[[str], None]
 SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
-STATUS = "gcma-exit-status: "  # the last line of an exact guest's output
+STATUS = "gcma-exit-status:"  # in the log of an exact guest
 
 
 @dataclass(frozen=True)
@@ -259,8 +259,7 @@ mount -t tmpfs tmp /tmp
 stty -F /dev/ttyS1 raw -echo
 sh /script >/dev/ttyS1 2>&1 </dev/null
 status=$?
-echo >/dev/ttyS1
-echo "{STATUS}$status" >/dev/ttyS1
+echo "{STATUS} $status" >/dev/kmsg
 poweroff -f
 """
 FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "proc", "sys", "dev", "tmp", "etc", "root", "run")
@@ -287,7 +286,8 @@ def exact(
         initramfs = folder / "initramfs"
         _make_initramfs(initramfs, script, files or {})
         log, output = folder / "console", folder / "output"
-        args = [*_quiet_kunit(kernel, machine), "console=ttyS0", "panic=-1", "ignore_loglevel"]
+        args = [*_quiet_kunit(kernel, machine), "console=ttyS0", "panic=-1"]
+        args += ["ignore_loglevel", "printk.devkmsg=on"]
         command = [
             "qemu-system-x86_64",
             *("-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single"),
@@ -299,22 +299,23 @@ def exact(
             *("-append", " ".join(args)),
         ]
         seconds, timed_out = _watch(command, folder, output, timeout, listener)
-        text, status = split_status(_read(output))
+        text = _read(log)
         return BootResult(
-            output=text,
+            output=_read(output),
             errors=_read(folder / "stderr"),
-            console=_read(log),
-            status=status,
+            console=text,
+            status=find_status(text),
             seconds=seconds,
             timed_out=timed_out,
-            panic=find_report(_read(log)),
+            panic=find_report(text),
             command=command,
         )
 
 
-def split_status(output: str) -> tuple[str, int | None]:
-    text, found, status = output.rpartition("\n" + STATUS)
-    return (text, int(status)) if found else (output, None)
+def find_status(log: str) -> int | None:
+    """The exit status that an exact guest's init left in the kernel's log."""
+    found = re.findall(rf"{STATUS} (\d+)$", log, flags=re.M)
+    return int(found[-1]) if found else None
 
 
 def _make_initramfs(path: Path, script: str, files: Mapping[str, Path]) -> None:

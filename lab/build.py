@@ -4,7 +4,6 @@
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ FLAVOURS = {
     )
 }
 
-# Symbols that only this project's series knows.
+# Symbols of this project; a fragment may ask for them before the series defines them.
 OURS = frozenset({"CONFIG_GCMA", "CONFIG_GCMA_KUNIT_TEST", "CONFIG_CMA_BENCH"})
 
 # The same source gives the same image, bit for bit, whoever builds it and when.
@@ -95,11 +94,18 @@ def build(name: str) -> Kernel:
     """Build one flavour; only what changed is compiled."""
     flavour = find(name)
     src = tree(flavour)
-    objects = paths.cache() / "build" / src.release / name
+    objects = src.objects / name
     objects.mkdir(parents=True, exist_ok=True)
     config = _configure(flavour, src, objects)
-    _compile(flavour, src, objects)
-    return Kernel(flavour, src.release, objects, config)
+    kernel = Kernel(flavour, src.release, objects, config)
+    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
+    key = _key((objects / ".config").read_text(), src.key, compiler.stdout)
+    stamp = objects / "gcma-image.key"
+    if not (stamp.exists() and stamp.read_text() == key and kernel.image.exists()):
+        stamp.unlink(missing_ok=True)
+        _compile(flavour, src, objects)
+        stamp.write_text(key)
+    return kernel
 
 
 def find(name: str) -> Flavour:
@@ -132,29 +138,25 @@ def missing_symbols(
 def _configure(flavour: Flavour, src: source.Tree, objects: Path) -> dict[str, str]:
     """The flavour's fragments and nothing else, made again only if an input changed."""
     fragments = "".join((CONFIGS / f"{name}.config").read_text() for name in flavour.fragments)
-    key = _config_key(fragments, src)
-    stamp = objects / "gcma-config.key"
     dot_config = objects / ".config"
+    stamp = objects / "gcma-config.key"
+    key = _key(fragments, src.key)
     if not (stamp.exists() and stamp.read_text() == key and dot_config.exists()):
         stamp.unlink(missing_ok=True)
         all_config = objects / "gcma-all.config"
         all_config.write_text(fragments)
         _make(src, objects, "allnoconfig", f"KCONFIG_ALLCONFIG={all_config}")
     config = read_config(dot_config.read_text())
-    tolerated = OURS if src.series.empty else frozenset()
-    refused = missing_symbols(read_config(fragments), config, tolerated)
+    unborn = OURS - src.series.symbols
+    refused = missing_symbols(read_config(fragments), config, unborn)
     if refused:
         raise LabError(f"the {flavour.name} configuration lost {', '.join(refused)}")
     stamp.write_text(key)
     return config
 
 
-def _config_key(fragments: str, src: source.Tree) -> str:
-    digest = hashlib.sha256(fragments.encode())
-    kconfigs = [path for name, path in src.series.files.items() if "Kconfig" in name]
-    for path in [*kconfigs, *(patch.path for patch in src.series.patches)]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def _key(*inputs: str) -> str:
+    return hashlib.sha256("\0".join(inputs).encode()).hexdigest()
 
 
 # Compilation
@@ -227,9 +229,3 @@ def first_error(log: str) -> str:
         if re.search(r"\berror:|undefined reference|No space left|\*\*\* ", line):
             return "\n".join(lines[number : number + 8])
     return "\n".join(lines[-8:])
-
-
-def clean(name: str) -> None:
-    """Forget a flavour's objects."""
-    for folder in (paths.cache() / "build").glob(f"*/{find(name).name}"):
-        shutil.rmtree(folder)

@@ -6,6 +6,7 @@ computed aside and a file is written only if its content differs, so that make r
 a change really touches.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -64,6 +65,14 @@ class Series:
     def empty(self) -> bool:
         return not self.patches
 
+    @property
+    def symbols(self) -> set[str]:
+        """The configuration symbols it defines."""
+        texts = [path.read_text() for name, path in self.files.items() if "Kconfig" in name]
+        texts += [patch.text for patch in self.patches]
+        found = (re.findall(r"^\+?config (\w+)$", text, flags=re.M) for text in texts)
+        return {f"CONFIG_{name}" for names in found for name in names}
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -72,6 +81,12 @@ class Tree:
     path: Path
     release: str  # such as 6.12.117
     series: Series  # what was laid over it; empty for the pristine tree
+    key: str  # the same for the same content
+
+    @property
+    def objects(self) -> Path:
+        """Where the kernels built from this release have their objects."""
+        return self.path.with_name("build")
 
 
 EMPTY = Series({}, [])
@@ -117,27 +132,31 @@ def _release(tree: Path) -> str:
 
 
 def pristine(tarball: Path, cache: Path) -> Tree:
-    """Debian's kernel source, unpacked once for each tarball."""
+    """Debian's kernel source, unpacked once for each content of the tarball."""
     if not tarball.exists():
         raise LabError(f"{tarball} is missing: run `./gcma setup`")
     status = tarball.stat()
-    key = f"{status.st_size}-{status.st_mtime_ns}"
+    stamp = [status.st_size, status.st_mtime_ns]
     known = cache / "source.json"
     if known.exists():
         record = json.loads(known.read_text())
-        if record["key"] == key and Path(record["path"]).is_dir():
-            return Tree(Path(record["path"]), record["release"], EMPTY)
+        if record["stamp"] == stamp and Path(record["path"]).is_dir():
+            return Tree(Path(record["path"]), record["release"], EMPTY, record["key"])
+    with tarball.open("rb") as file:
+        key = hashlib.file_digest(file, "sha256").hexdigest()[:12]
     aside = cache / "source.part"
     shutil.rmtree(aside, ignore_errors=True)
     paths.require_space(cache, TREE_MB, "the kernel tree")
     _unpack(tarball, aside)
     release = _release(aside)
-    path = cache / f"linux-{release}" / "pristine"
-    shutil.rmtree(path.parent, ignore_errors=True)
+    path = cache / f"linux-{release}-{key}" / "pristine"
+    for old in cache.glob("linux-*"):  # with the objects made from it
+        shutil.rmtree(old)
     path.parent.mkdir()
     aside.rename(path)
-    _write(known, json.dumps({"key": key, "path": str(path), "release": release}).encode())
-    return Tree(path, release, EMPTY)
+    record = {"stamp": stamp, "key": key, "path": str(path), "release": release}
+    _write(known, json.dumps(record).encode())
+    return Tree(path, release, EMPTY, key)
 
 
 def _unpack(tarball: Path, target: Path) -> None:
@@ -184,7 +203,10 @@ def patched(base: Tree, series: Series, path: Path) -> Tree:
         _bring(path / name, content, executable=_executable(series, base, name))
     overlaid = [name for name in wanted if name in series.files or _is_touched(series, name)]
     _write(manifest, json.dumps(sorted(overlaid)).encode())
-    return Tree(path, base.release, series)
+    digest = hashlib.sha256(base.key.encode())
+    for name, content in sorted(wanted.items()):
+        digest.update(f"{name}\0".encode() + (content or b"") + b"\0")
+    return Tree(path, base.release, series, digest.hexdigest()[:12])
 
 
 def _is_touched(series: Series, name: str) -> bool:

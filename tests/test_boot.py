@@ -98,9 +98,9 @@ def test_time_limit_shows_the_consoles_end() -> None:
     assert "last words" in caught.value.detail
 
 
-def test_exit_status_is_split_from_the_output() -> None:
-    assert boot.split_status("a\nb\n\ngcma-exit-status: 7\n") == ("a\nb\n", 7)
-    assert boot.split_status("a\nb") == ("a\nb", None)
+def test_exit_status_is_found_in_the_log() -> None:
+    assert boot.find_status("[    1.0] a\n[    2.0] gcma-exit-status: 7\n[    2.1] b\n") == 7
+    assert boot.find_status("[    1.0] a\n") is None
 
 
 def test_cpio_reads_what_was_written(tmp_path: Path) -> None:

@@ -41,9 +41,19 @@ def test_tarball_is_unpacked_once(small_lab: Lab) -> None:
 def test_new_tarball_is_unpacked_anew(small_lab: Lab) -> None:
     marker = small_lab.pristine().path / "marker"
     marker.touch()
-    os.utime(small_lab.tarball, (LONG_AGO, LONG_AGO))
-    small_lab.pristine()
+    other = small_lab.tarball.read_bytes() + bytes(4)  # xz allows padding
+    small_lab.tarball.write_bytes(other)
+    assert small_lab.pristine().path.exists()
     assert not marker.exists()
+
+
+def test_key_follows_the_content(small_lab: Lab) -> None:
+    key = small_lab.patched().key
+    assert small_lab.patched().key == key
+    small_lab.write("files/mm/gcma.c", "long gcma;\n")
+    assert small_lab.patched().key != key
+    small_lab.write("files/mm/gcma.c", "int gcma;\n")
+    assert small_lab.patched().key == key
 
 
 def test_interrupted_unpacking_leaves_no_tree(small_lab: Lab) -> None:
@@ -159,3 +169,11 @@ def test_series_naming_no_patch_is_an_error(small_lab: Lab) -> None:
     small_lab.write("patches-6.12/series", "0009-none.patch\n")
     with pytest.raises(LabError, match="0009-none"):
         source.read_series(small_lab.kernel)
+
+
+def test_symbols_are_those_of_patches_and_new_files(small_lab: Lab) -> None:
+    small_lab.write("files/mm/gcma/Kconfig", "config GCMA\n\tbool\n\tdepends on CMA\n")
+    hunk = "--- a/mm/slab.c\n+++ b/mm/slab.c\n@@ -1 +1,2 @@\n int slab;\n+config CMA_BENCH\n"
+    small_lab.write("patches-6.12/0002-k.patch", hunk)
+    small_lab.write("patches-6.12/series", "0001-b.patch\n0002-k.patch\n")
+    assert source.read_series(small_lab.kernel).symbols == {"CONFIG_GCMA", "CONFIG_CMA_BENCH"}
