@@ -226,6 +226,9 @@ def main(argv: Sequence[str]) -> int:
         print(f"gcma: {error.message}", file=sys.stderr)
         if error.detail:
             print(error.detail, file=sys.stderr)
+    except OSError as error:  # a full disk, a folder that is not ours
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"gcma: {where}{error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("gcma: interrupted", file=sys.stderr)
     return 1

@@ -140,7 +140,7 @@ def pristine(tarball: Path, cache: Path) -> Tree:
     known = cache / "source.json"
     if known.exists():
         record = json.loads(known.read_text())
-        if record["stamp"] == stamp and Path(record["path"]).is_dir():
+        if record.get("stamp") == stamp and Path(record["path"]).is_dir():
             return Tree(Path(record["path"]), record["release"], EMPTY, record["key"])
     with tarball.open("rb") as file:
         key = hashlib.file_digest(file, "sha256").hexdigest()[:12]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line: each mistake is one line and a status of 1."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,17 @@ def test_cache_that_cannot_be_written(
     monkeypatch.setenv("GCMA_CACHE", "/proc/gcma")
     assert cli.main(["build"]) == 1
     assert "cannot write to the cache folder /proc/gcma" in capsys.readouterr().err
+
+
+def test_full_disk_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/cache/file")
+
+    monkeypatch.setattr(setup, "install_packages", full)
+    assert cli.main(["build"]) == 1
+    assert capsys.readouterr().err == "gcma: /cache/file: No space left on device\n"
 
 
 def test_doctor_as_json_tells_the_mending_command(
