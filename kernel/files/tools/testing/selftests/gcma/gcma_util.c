@@ -91,6 +91,27 @@ int write_file(const char *path, const char *fmt, ...)
 	return ret;
 }
 
+unsigned long vmstat(const char *key)
+{
+	unsigned long number;
+	char name[128];
+	FILE *file;
+
+	/* fold what the CPUs still keep to themselves */
+	write_file("/proc/sys/vm/stat_refresh", "1");
+	file = fopen("/proc/vmstat", "re");
+	if (!file)
+		fail("/proc/vmstat: %s", strerror(errno));
+	while (fscanf(file, "%127s %lu", name, &number) == 2) {
+		if (!strcmp(name, key)) {
+			fclose(file);
+			return number;
+		}
+	}
+	fclose(file);
+	fail("/proc/vmstat: no %s", key);
+}
+
 /* The command's output is kept for the one who asks why it failed. */
 #define SHELL_LOG	"/tmp/shell.log"
 
@@ -456,7 +477,8 @@ unsigned long evict(int fd)
 		cachestat(fd, &cs);
 		if (!cs.nr_cache)
 			return counter("stores") - before;
-		fdatasync(fd);
+		/* All of it: reclaim waits long where the group's dirty metadata is in its way. */
+		syncfs(fd);
 		reclaim(cs.nr_cache * page_size);
 	}
 	fail("%llu pages stay in the page cache (dirty %llu, under writeback %llu)",
@@ -478,8 +500,8 @@ void evict_to_area(int fd)
 static void reclaim_loop(void *arg __attribute__((unused)))
 {
 	for (;;) {
-		reclaim(MIB(1));
-		usleep(500);
+		reclaim(KIB(64));
+		usleep(1000);
 	}
 }
 
@@ -731,7 +753,7 @@ void start(unsigned int tests)
 	if (geteuid())
 		give_up("needs root");
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("tmpfs", "/tmp", "tmpfs", 0, NULL))
+	    mount("tmpfs", "/tmp", "tmpfs", 0, "noswap"))
 		give_up("no private mounts");
 	if (access(CMA_DEBUGFS, F_OK))
 		mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);

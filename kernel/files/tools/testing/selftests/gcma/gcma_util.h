@@ -24,9 +24,11 @@
 long must(long ret, const char *call, const char *func, int line);
 
 /*
- * KTAP. start() makes the surroundings of the program: private mounts, an empty tmpfs on /tmp, a memory cgroup
- * of its own, admission "always" in every gcma area. Each test then runs in a process of its own, which ends in
- * fail(), in skip() or by returning; finish() undoes what outlives the program and gives its exit status.
+ * KTAP. start() makes the surroundings of the program: private mounts, an empty tmpfs on /tmp that is
+ * never swapped (the images of volumes lie there, also of those that hold swap files), a memory cgroup
+ * of its own, admission "always" in every gcma area. Each test then runs in a process of its own, which
+ * ends in fail(), in skip() or by returning; finish() undoes what outlives the program and gives its
+ * exit status.
  */
 void start(unsigned int tests);
 void run(void (*fn)(void *arg), void *arg, const char *name, ...) __attribute__((format(printf, 3, 4)));
@@ -45,6 +47,7 @@ void stop(pid_t pid);
 /* One number, or one word, of a file of procfs, sysfs or debugfs. */
 bool read_word(const char *path, char *word, size_t size);
 bool read_number(const char *path, unsigned long *number);
+unsigned long vmstat(const char *key);
 int write_file(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t now_ns(void);

@@ -1,0 +1,1093 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What changes the content of a file behind the page cache also ends the tenants that reclaim left there.
+ *
+ * Every test evicts a file, which on a gcma area makes tenants of its pages, then changes it, and compares it with a
+ * model. The order follows the audit in Documentation/mm/gcma.rst: direct I/O, block devices, readers of shadow
+ * entries, mappings that are refused, invalidation, truncation, swap, encryption. Points that user space cannot reach
+ * (races inside a transition, quarantine, hot-remove) are tested by KUnit.
+ */
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <linux/fscrypt.h>
+#include <linux/loop.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gcma_util.h"
+
+#define PAGES		16
+#define BYTES		(PAGES * page_size)
+#define BYTES_MAX	(4 * BYTES)
+
+static struct volume volume;
+
+/* A file and what should be in it; beyond size the model is zero. */
+struct subject {
+	char name[32];
+	unsigned int id;
+	int fd;
+	char *model, *got;
+	off_t size;
+};
+
+static void subject_evict(struct subject *s)
+{
+	evict_to_area(s->fd);
+}
+
+static void subject_create(struct subject *s, unsigned int id)
+{
+	snprintf(s->name, sizeof(s->name), "subject%u", id);
+	s->id = id;
+	s->size = BYTES;
+	s->model = page_buffer(BYTES_MAX);
+	s->got = page_buffer(BYTES_MAX);
+	s->fd = MUST(volume_file(&volume, s->name, O_RDWR | O_CREAT | O_TRUNC));
+	stamp(s->model, 0, s->size, id, 1);
+	/* folios of order 0 */
+	for (off_t off = 0; off < s->size; off += page_size)
+		pwrite_all(s->fd, s->model + off, page_size, off);
+	subject_evict(s);
+}
+
+static void subject_new(struct subject *s, unsigned int id)
+{
+	need_volume(&volume);
+	subject_create(s, id);
+}
+
+static void subject_stamp(struct subject *s, off_t off, size_t len, unsigned int version)
+{
+	stamp(s->model + off, off, len, s->id, version);
+	if ((off_t)(off + len) > s->size)
+		s->size = off + len;
+}
+
+static void subject_resize(struct subject *s, off_t size)
+{
+	if (size < s->size)
+		memset(s->model + size, 0, s->size - size);
+	s->size = size;
+}
+
+static int subject_direct(struct subject *s)
+{
+	int fd = volume_file(&volume, s->name, O_RDWR | O_DIRECT);
+
+	if (fd < 0)
+		skip("no direct I/O: %s", strerror(errno));
+	return fd;
+}
+
+static void subject_read(struct subject *s, const char *what)
+{
+	pread_all(s->fd, s->got, s->size, 0);
+	expect(what, 0, s->got, s->model, s->size);
+}
+
+/* By read, by mmap up to the end of the last page, and both again after another eviction. */
+static void subject_check(struct subject *s)
+{
+	struct stat st;
+
+	MUST(fstat(s->fd, &st));
+	if (st.st_size != s->size)
+		fail("the size is %lld instead of %lld", (long long)st.st_size, (long long)s->size);
+	for (int round = 0; round < 2; round++) {
+		const char *what = round ? "after another eviction" : "after the change";
+
+		subject_read(s, what);
+		if (s->size) {
+			size_t mapped = (s->size + page_size - 1) / page_size * page_size;
+			char *map = mmap(NULL, mapped, PROT_READ, MAP_SHARED, s->fd, 0);
+
+			if (map == MAP_FAILED)
+				fail("mmap: %s", strerror(errno));
+			expect("mapped", 0, map, s->model, mapped);
+			munmap(map, mapped);
+		}
+		evict(s->fd);
+	}
+}
+
+/* The next read of the whole file comes from the disk. */
+static void subject_must_read_disk(struct subject *s)
+{
+	unsigned long loads = counter("loads"), disk = disk_reads(&volume);
+
+	subject_read(s, "read");
+	disk = disk_reads(&volume) - disk;
+	loads = counter("loads") - loads;
+	if (disk < (unsigned long)s->size || loads >= PAGES)
+		fail("of %lld bytes %lu came from the disk; %lu pages were loaded", (long long)s->size, disk, loads);
+}
+
+/* Direct I/O */
+
+static void direct_write(void *arg __attribute__((unused)))
+{
+	off_t off = 3 * page_size;
+	struct subject s;
+	int direct;
+
+	subject_new(&s, 1);
+	direct = subject_direct(&s);
+	subject_stamp(&s, off, 5 * page_size, 2);
+	memcpy(s.got, s.model + off, 5 * page_size);
+	pwrite_all(direct, s.got, 5 * page_size, off);
+	subject_check(&s);
+}
+
+/* Sectors smaller than the page: the rest of the page stays. */
+static void direct_write_sectors(void *arg __attribute__((unused)))
+{
+	off_t off = 2 * page_size + 512;
+	struct subject s;
+	int direct;
+
+	subject_new(&s, 2);
+	direct = subject_direct(&s);
+	subject_stamp(&s, off, 1536, 2);
+	memcpy(s.got, s.model + off, 1536);
+	pwrite_all(direct, s.got, 1536, off);
+	subject_check(&s);
+}
+
+static void direct_append(void *arg __attribute__((unused)))
+{
+	struct subject s;
+	int direct;
+
+	subject_new(&s, 3);
+	direct = subject_direct(&s);
+	subject_stamp(&s, BYTES, 2 * page_size, 2);
+	memcpy(s.got, s.model + BYTES, 2 * page_size);
+	pwrite_all(direct, s.got, 2 * page_size, BYTES);
+	subject_check(&s);
+}
+
+static void async_direct_write(void *arg __attribute__((unused)))
+{
+	struct iocb iocb = { 0 }, *iocbs = &iocb;
+	aio_context_t context = 0;
+	struct io_event event;
+	struct subject s;
+
+	subject_new(&s, 4);
+	if (syscall(SYS_io_setup, 1, &context))
+		skip("io_setup: %s", strerror(errno));
+	subject_stamp(&s, 0, BYTES, 2);
+	memcpy(s.got, s.model, BYTES);
+	iocb.aio_lio_opcode = IOCB_CMD_PWRITE;
+	iocb.aio_fildes = subject_direct(&s);
+	iocb.aio_buf = (uintptr_t)s.got;
+	iocb.aio_nbytes = BYTES;
+	MUST(syscall(SYS_io_submit, context, 1, &iocbs));
+	MUST(syscall(SYS_io_getevents, context, 1, 1, &event, NULL));
+	if (event.res != (long long)BYTES)
+		fail("the write returned %lld", (long long)event.res);
+	subject_check(&s);
+}
+
+/* Buffered and mapped writes: the part of the page that is not written is loaded. */
+
+static void small_write(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 5);
+	for (unsigned int page = 0; page < PAGES; page += 3) {
+		off_t off = page * page_size + 100 + page;
+
+		subject_stamp(&s, off, 777, 2);
+		pwrite_all(s.fd, s.model + off, 777, off);
+	}
+	subject_check(&s);
+}
+
+static void append(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 6);
+	MUST(ftruncate(s.fd, 3 * page_size + 10));
+	subject_resize(&s, 3 * page_size + 10);
+	for (int round = 2; round < 6; round++) {
+		off_t end = s.size;
+
+		evict(s.fd);
+		subject_stamp(&s, end, 1111, round);
+		pwrite_all(s.fd, s.model + end, 1111, end);
+		subject_check(&s);
+	}
+}
+
+static void mapped_write(void *arg __attribute__((unused)))
+{
+	struct subject s;
+	char *map;
+
+	subject_new(&s, 7);
+	map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s.fd, 0);
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	for (unsigned int page = 1; page < PAGES; page += 2) {
+		off_t off = page * page_size + 50;
+
+		subject_stamp(&s, off, 2000, 2);
+		memcpy(map + off, s.model + off, 2000);
+	}
+	munmap(map, BYTES);
+	subject_check(&s);
+}
+
+/* Truncation */
+
+static void truncate_extend(void *arg __attribute__((unused)))
+{
+	/* inside a page off and on block boundaries, on a page boundary, nothing left */
+	const off_t cuts[] = { 13 * page_size + 123, 11 * page_size + 1024, 9 * page_size + 3072,
+			       7 * page_size, 5, 0 };
+	struct subject s;
+
+	subject_new(&s, 8);
+	for (unsigned int i = 0; i < ARRAY_SIZE(cuts); i++) {
+		subject_evict(&s);
+		MUST(ftruncate(s.fd, cuts[i]));
+		subject_resize(&s, cuts[i]);
+		MUST(ftruncate(s.fd, BYTES));
+		subject_resize(&s, BYTES);
+		subject_check(&s);
+	}
+}
+
+static void truncate_write_behind(void *arg __attribute__((unused)))
+{
+	off_t cut = 4 * page_size + 10, off = 9 * page_size + 2000;
+	struct subject s;
+
+	subject_new(&s, 9);
+	MUST(ftruncate(s.fd, cut));
+	subject_resize(&s, cut);
+	subject_stamp(&s, off, 500, 2);
+	pwrite_all(s.fd, s.model + off, 500, off);
+	subject_check(&s);
+}
+
+static void open_truncates(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 10);
+	close(MUST(volume_file(&volume, s.name, O_WRONLY | O_TRUNC)));
+	MUST(ftruncate(s.fd, BYTES));
+	memset(s.model, 0, BYTES);
+	subject_check(&s);
+}
+
+/* Ranges of a file */
+
+static void change_range(struct subject *s, int mode, off_t off, size_t len)
+{
+	if (fallocate(s->fd, mode, off, len)) {
+		if (errno == EOPNOTSUPP)
+			skip("the filesystem has no such operation");
+		fail("fallocate: %s", strerror(errno));
+	}
+}
+
+static void zero_parts(int mode, unsigned int id)
+{
+	/* inside a page, across pages with odd edges, blocks of 1 KiB, whole pages */
+	const struct { off_t off; size_t len; } parts[] = {
+		{ 100, 1000 }, { 2 * page_size - 5, page_size + 11 },
+		{ 5 * page_size + 1024, page_size + 1024 }, { 8 * page_size, 3 * page_size },
+	};
+	struct subject s;
+
+	subject_new(&s, id);
+	for (unsigned int i = 0; i < ARRAY_SIZE(parts); i++) {
+		subject_evict(&s);
+		change_range(&s, mode | FALLOC_FL_KEEP_SIZE, parts[i].off, parts[i].len);
+		memset(s.model + parts[i].off, 0, parts[i].len);
+		subject_check(&s);
+	}
+}
+
+static void punch_hole(void *arg __attribute__((unused)))
+{
+	zero_parts(FALLOC_FL_PUNCH_HOLE, 11);
+}
+
+static void zero_range(void *arg __attribute__((unused)))
+{
+	zero_parts(FALLOC_FL_ZERO_RANGE, 12);
+}
+
+static size_t block_size(int fd)
+{
+	struct statvfs vfs;
+
+	MUST(fstatvfs(fd, &vfs));
+	return vfs.f_bsize;
+}
+
+static void collapse_range(void *arg __attribute__((unused)))
+{
+	struct subject s;
+	size_t len;
+	off_t off;
+
+	subject_new(&s, 13);
+	len = 3 * block_size(s.fd);
+	off = 2 * block_size(s.fd);
+	change_range(&s, FALLOC_FL_COLLAPSE_RANGE, off, len);
+	memmove(s.model + off, s.model + off + len, BYTES - off - len);
+	subject_resize(&s, BYTES - len);
+	subject_check(&s);
+}
+
+static void insert_range(void *arg __attribute__((unused)))
+{
+	struct subject s;
+	size_t len;
+	off_t off;
+
+	subject_new(&s, 14);
+	len = 3 * block_size(s.fd);
+	off = 5 * block_size(s.fd);
+	change_range(&s, FALLOC_FL_INSERT_RANGE, off, len);
+	memmove(s.model + off + len, s.model + off, BYTES - off);
+	memset(s.model + off, 0, len);
+	s.size += len;
+	subject_check(&s);
+}
+
+/* Shared and exchanged blocks */
+
+static void clone_over(void *arg __attribute__((unused)))
+{
+	struct file_clone_range range = { 0 };
+	struct subject from, to;
+
+	subject_new(&from, 15);
+	subject_create(&to, 16);
+	range.src_fd = from.fd;
+	range.src_offset = 2 * page_size;
+	range.src_length = 6 * page_size;
+	range.dest_offset = 4 * page_size;
+	if (ioctl(to.fd, FICLONERANGE, &range)) {
+		if (errno == EOPNOTSUPP || errno == ENOTTY)
+			skip("the filesystem has no such operation");
+		fail("FICLONERANGE: %s", strerror(errno));
+	}
+	memcpy(to.model + range.dest_offset, from.model + range.src_offset, range.src_length);
+	subject_check(&to);
+	subject_check(&from);
+
+	/* Copy on write of what is shared, both sides evicted */
+	subject_stamp(&from, 3 * page_size + 7, page_size, 2);
+	pwrite_all(from.fd, from.model + 3 * page_size + 7, page_size, 3 * page_size + 7);
+	subject_check(&from);
+	subject_check(&to);
+}
+
+static void dedupe(void *arg __attribute__((unused)))
+{
+	char space[sizeof(struct file_dedupe_range) + sizeof(struct file_dedupe_range_info)] = { 0 };
+	struct file_dedupe_range *range = (void *)space;
+	struct subject from, to;
+
+	subject_new(&from, 17);
+	subject_create(&to, 18);
+	/* the same bytes in both, then evicted */
+	memcpy(to.model + 4 * page_size, from.model + 4 * page_size, 4 * page_size);
+	pwrite_all(to.fd, to.model + 4 * page_size, 4 * page_size, 4 * page_size);
+	evict(to.fd);
+	range->src_offset = 4 * page_size;
+	range->src_length = 8 * page_size;
+	range->dest_count = 1;
+	range->info[0].dest_fd = to.fd;
+	range->info[0].dest_offset = 4 * page_size;
+	if (ioctl(from.fd, FIDEDUPERANGE, range)) {
+		if (errno == EOPNOTSUPP || errno == ENOTTY)
+			skip("the filesystem has no such operation");
+		fail("FIDEDUPERANGE: %s", strerror(errno));
+	}
+	if (range->info[0].status != FILE_DEDUPE_RANGE_DIFFERS)
+		fail("ranges that differ were found equal (%d)", range->info[0].status);
+	evict(to.fd);
+	range->src_length = 4 * page_size;
+	MUST(ioctl(from.fd, FIDEDUPERANGE, range));
+	if (range->info[0].status)
+		fail("ranges that are equal were not deduplicated (%d)", range->info[0].status);
+	subject_check(&to);
+	subject_check(&from);
+}
+
+static void copy_range(void *arg __attribute__((unused)))
+{
+	loff_t in = page_size + 100, out = 3 * page_size + 500;
+	size_t len = 7 * page_size + 33;
+	struct subject from, to;
+
+	subject_new(&from, 19);
+	subject_create(&to, 20);
+	memcpy(to.model + out, from.model + in, len);
+	while (len)
+		len -= MUST(copy_file_range(from.fd, &in, to.fd, &out, len, 0));
+	subject_check(&to);
+	subject_check(&from);
+}
+
+struct move_extent {
+	uint32_t reserved, donor_fd;
+	uint64_t orig_start, donor_start, len, moved_len;
+};
+
+struct f2fs_move_range {
+	uint32_t dst_fd;
+	uint64_t pos_in, pos_out, len;
+};
+
+#define EXT4_IOC_MOVE_EXT	_IOWR('f', 15, struct move_extent)
+#define F2FS_IOC_MOVE_RANGE	_IOWR(0xf5, 9, struct f2fs_move_range)
+
+/* Each filesystem has its own way to give a file the blocks of another. */
+static void exchange_ext4(struct subject *a, struct subject *b)
+{
+	size_t blocks = BYTES / block_size(a->fd);
+	struct move_extent move = { .donor_fd = b->fd, .orig_start = blocks / 4,
+				    .donor_start = blocks / 4, .len = blocks / 2 };
+
+	MUST(ioctl(a->fd, EXT4_IOC_MOVE_EXT, &move));
+	/* the content goes with the blocks: a looks the same; of the donor nothing is promised */
+	subject_check(a);
+}
+
+static void exchange_xfs(struct subject *a, struct subject *b)
+{
+	char *model = a->model;
+
+	if (shell("xfs_io -c 'swapext %s/%s' %s/%s", volume.dir, b->name, volume.dir, a->name))
+		skip("xfs_io swapext does not work here");
+	a->model = b->model;
+	b->model = model;
+	subject_check(a);
+	subject_check(b);
+}
+
+static void exchange_f2fs(struct subject *a, struct subject *b)
+{
+	struct f2fs_move_range move = { .dst_fd = b->fd, .pos_in = 2 * page_size,
+					.pos_out = 4 * page_size, .len = 6 * page_size };
+
+	MUST(ioctl(a->fd, F2FS_IOC_MOVE_RANGE, &move));
+	memcpy(b->model + move.pos_out, a->model + move.pos_in, move.len);
+	/* of the source nothing is promised */
+	subject_check(b);
+}
+
+static void exchange(void *arg __attribute__((unused)))
+{
+	struct subject a, b;
+
+	subject_new(&a, 21);
+	subject_create(&b, 22);
+	if (!strcmp(volume.kind->type, "ext4"))
+		exchange_ext4(&a, &b);
+	else if (!strcmp(volume.kind->type, "xfs"))
+		exchange_xfs(&a, &b);
+	else
+		exchange_f2fs(&a, &b);
+}
+
+/* Inodes and mounts */
+
+static void unlink_reuse(void *arg __attribute__((unused)))
+{
+	unsigned int reused = 0;
+	char path[128];
+
+	need_volume(&volume);
+	for (int round = 0; round < 8; round++) {
+		struct subject s;
+		struct stat before, after;
+
+		subject_create(&s, 23);
+		MUST(fstat(s.fd, &before));
+		close(s.fd);
+		snprintf(path, sizeof(path), "%s/%s", volume.dir, s.name);
+		MUST(unlink(path));
+		s.fd = MUST(volume_file(&volume, s.name, O_RDWR | O_CREAT | O_EXCL));
+		MUST(ftruncate(s.fd, BYTES));
+		MUST(fstat(s.fd, &after));
+		reused += before.st_ino == after.st_ino;
+		memset(s.model, 0, BYTES);
+		subject_check(&s);
+		close(s.fd);
+		MUST(unlink(path));
+	}
+	diag("%u of 8 inode numbers were reused", reused);
+}
+
+static void closed_and_reopened(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 24);
+	close(s.fd);
+	reclaim(MIB(1));
+	drop_caches(2);
+	s.fd = MUST(volume_file(&volume, s.name, O_RDWR));
+	subject_check(&s);
+}
+
+/* Where the file lies on the device, if in one piece */
+static off_t data_offset(int fd)
+{
+	char space[sizeof(struct fiemap) + sizeof(struct fiemap_extent)] = { 0 };
+	struct fiemap *map = (void *)space;
+
+	map->fm_length = BYTES;
+	map->fm_flags = FIEMAP_FLAG_SYNC;
+	map->fm_extent_count = 1;
+	MUST(ioctl(fd, FS_IOC_FIEMAP, map));
+	if (map->fm_mapped_extents != 1 || map->fm_extents[0].fe_length < BYTES)
+		skip("the file is not in one piece");
+	return map->fm_extents[0].fe_physical;
+}
+
+static void changed_while_unmounted(void *arg __attribute__((unused)))
+{
+	struct subject s;
+	off_t at;
+
+	subject_new(&s, 25);
+	at = data_offset(s.fd);
+	subject_read(&s, "before");
+	subject_evict(&s);
+	close(s.fd);
+	volume_umount(&volume);
+	subject_stamp(&s, page_size, 5 * page_size, 2);
+	pwrite_all(volume.loop, s.model + page_size, 5 * page_size, at + page_size);
+	MUST(fsync(volume.loop));
+	MUST(volume_mount(&volume) ? 0 : -1);
+	s.fd = MUST(volume_file(&volume, s.name, O_RDWR));
+	subject_check(&s);
+}
+
+#define SMALL_FILES	500
+
+static int small_file(unsigned int i, int flags)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "small%u", i);
+	return MUST(volume_file(&volume, name, flags));
+}
+
+static void small_stamp(char *buf, unsigned int i)
+{
+	stamp(buf, 0, 100 + i, 1000 + i, 1);
+}
+
+/* Inodes whose mappings hold nothing but tenants, some of them less than a block, inline where there is such a thing */
+static void small_files(void *arg __attribute__((unused)))
+{
+	char want[1000], got[1000];
+
+	need_volume(&volume);
+	for (unsigned int i = 0; i < SMALL_FILES; i++) {
+		int fd = small_file(i, O_RDWR | O_CREAT | O_TRUNC);
+
+		small_stamp(want, i);
+		pwrite_all(fd, want, 100 + i, 0);
+		close(fd);
+	}
+	sync();
+	for (int round = 0; round < 3; round++) {
+		reclaim(MIB(4));
+		if (round)
+			drop_caches(2);
+		for (unsigned int i = 0; i < SMALL_FILES; i++) {
+			int fd = small_file(i, O_RDONLY);
+
+			small_stamp(want, i);
+			pread_all(fd, got, 100 + i, 0);
+			expect("small file", 0, got, want, 100 + i);
+			close(fd);
+		}
+	}
+}
+
+/* Asking and telling the page cache */
+
+static void dropped_caches(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 26);
+	drop_caches(1);
+	subject_must_read_disk(&s);
+}
+
+static void dropped_pages(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 27);
+	subject_read(&s, "before");
+	drop_caches(1);
+	subject_must_read_disk(&s);
+}
+
+static void advised_away(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 28);
+	if (posix_fadvise(s.fd, 0, 0, POSIX_FADV_DONTNEED))
+		fail("posix_fadvise");
+	subject_must_read_disk(&s);
+}
+
+static void advised_pages(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	subject_new(&s, 29);
+	subject_read(&s, "before");
+	if (posix_fadvise(s.fd, 0, 0, POSIX_FADV_DONTNEED))
+		fail("posix_fadvise");
+	subject_must_read_disk(&s);
+}
+
+static void cachestat_counts(void *arg __attribute__((unused)))
+{
+	struct cachestat cs;
+	struct subject s;
+
+	subject_new(&s, 30);
+	cachestat(s.fd, &cs);
+	if (cs.nr_cache || cs.nr_dirty || cs.nr_writeback)
+		fail("an evicted file has %llu pages in the cache", (unsigned long long)cs.nr_cache);
+	if (cs.nr_evicted != PAGES || cs.nr_recently_evicted > cs.nr_evicted)
+		fail("of %zu evicted pages %llu are told evicted, %llu recently", PAGES * (size_t)1,
+		     (unsigned long long)cs.nr_evicted, (unsigned long long)cs.nr_recently_evicted);
+	subject_read(&s, "read");
+	cachestat(s.fd, &cs);
+	if (cs.nr_cache != PAGES || cs.nr_evicted || cs.nr_recently_evicted)
+		fail("of %u resident pages %llu are told cached, %llu evicted", PAGES,
+		     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_evicted);
+}
+
+static unsigned int resident(char *map)
+{
+	unsigned char in_core[PAGES];
+	unsigned int count = 0;
+
+	MUST(mincore(map, BYTES, in_core));
+	for (unsigned int i = 0; i < PAGES; i++)
+		count += in_core[i] & 1;
+	return count;
+}
+
+static void mincore_and_readahead(void *arg __attribute__((unused)))
+{
+	struct subject s;
+	char *map;
+
+	subject_new(&s, 31);
+	map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, s.fd, 0);
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	if (resident(map))
+		fail("%u evicted pages are told resident", resident(map));
+	MUST(readahead(s.fd, 0, BYTES));
+	expect("mapped", 0, map, s.model, BYTES);
+	if (resident(map) != PAGES)
+		fail("of %u pages read %u are told resident", PAGES, resident(map));
+}
+
+static void refaults_count(void *arg __attribute__((unused)))
+{
+	unsigned long before;
+	struct subject s;
+
+	subject_new(&s, 32);
+	before = vmstat("workingset_refault_file");
+	subject_read(&s, "read");
+	before = vmstat("workingset_refault_file") - before;
+	if (before < PAGES)
+		fail("%u pages came back and %lu refaults were counted", PAGES, before);
+}
+
+/* Block devices */
+
+static void device_new(struct subject *s, unsigned int id)
+{
+	volume = (struct volume){ .image = "/tmp/device", .loop = -1 };
+	unlink(volume.image);
+	if (!loop_open(&volume, MIB(4)))
+		skip("%s", volume.missing);
+	strcpy(volume.dir, "/dev");
+	strcpy(s->name, volume.dev + strlen("/dev/"));
+	s->id = id;
+	s->size = BYTES;
+	s->fd = volume.loop;
+	s->model = page_buffer(BYTES_MAX);
+	s->got = page_buffer(BYTES_MAX);
+	stamp(s->model, 0, s->size, id, 1);
+	pwrite_all(s->fd, s->model, s->size, 0);
+	evict(s->fd);
+	subject_read(s, "before");
+	evict(s->fd);
+}
+
+static void device_check(struct subject *s)
+{
+	for (int round = 0; round < 2; round++) {
+		subject_read(s, round ? "after another eviction" : "after the change");
+		evict(s->fd);
+	}
+}
+
+static void device_direct_write(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	device_new(&s, 33);
+	subject_stamp(&s, 2 * page_size, 3 * page_size, 2);
+	memcpy(s.got, s.model + 2 * page_size, 3 * page_size);
+	pwrite_all(subject_direct(&s), s.got, 3 * page_size, 2 * page_size);
+	device_check(&s);
+}
+
+static void device_small_write(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	device_new(&s, 34);
+	subject_stamp(&s, 3 * page_size + 99, 700, 2);
+	pwrite_all(s.fd, s.model + 3 * page_size + 99, 700, 3 * page_size + 99);
+	device_check(&s);
+}
+
+static void device_discard(void *arg __attribute__((unused)))
+{
+	uint64_t range[2] = { 2 * page_size, 4 * page_size };
+	struct subject s;
+
+	device_new(&s, 35);
+	/* a loop device on tmpfs reads zeroes where it was discarded */
+	if (ioctl(s.fd, BLKDISCARD, range))
+		skip("BLKDISCARD: %s", strerror(errno));
+	memset(s.model + range[0], 0, range[1]);
+	device_check(&s);
+}
+
+static void device_zeroout(void *arg __attribute__((unused)))
+{
+	uint64_t range[2] = { 5 * page_size, 3 * page_size };
+	struct subject s;
+
+	device_new(&s, 36);
+	MUST(ioctl(s.fd, BLKZEROOUT, range));
+	memset(s.model + range[0], 0, range[1]);
+	device_check(&s);
+}
+
+static void device_fallocate(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	device_new(&s, 37);
+	change_range(&s, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page_size, 2 * page_size);
+	memset(s.model + page_size, 0, 2 * page_size);
+	device_check(&s);
+}
+
+/* The medium changes behind the block layer: what BLKFLSBUF and the loop driver's ioctls are for. */
+static void image_stamp(struct subject *s, const char *image, off_t at)
+{
+	int fd = MUST(open(image, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+
+	subject_stamp(s, 0, BYTES, 2);
+	pwrite_all(fd, s->model, BYTES, at);
+	MUST(ftruncate(fd, MIB(4)));
+	close(fd);
+}
+
+static void device_flush(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	device_new(&s, 38);
+	image_stamp(&s, volume.image, 0);
+	MUST(ioctl(s.fd, BLKFLSBUF, 0));
+	device_check(&s);
+}
+
+static void loop_offset(void *arg __attribute__((unused)))
+{
+	struct loop_info64 info;
+	struct subject s;
+
+	device_new(&s, 39);
+	image_stamp(&s, volume.image, MIB(1));
+	MUST(ioctl(s.fd, LOOP_GET_STATUS64, &info));
+	info.lo_offset = MIB(1);
+	MUST(ioctl(s.fd, LOOP_SET_STATUS64, &info));
+	device_check(&s);
+}
+
+static void loop_other_image(void *arg __attribute__((unused)))
+{
+	struct subject s;
+	int image;
+
+	device_new(&s, 40);
+	image_stamp(&s, "/tmp/other", 0);
+	/* the device is cleared at its last close */
+	MUST(ioctl(s.fd, LOOP_CLR_FD));
+	close(s.fd);
+	s.fd = MUST(open(volume.dev, O_RDWR | O_CLOEXEC));
+	image = MUST(open("/tmp/other", O_RDWR | O_CLOEXEC));
+	MUST(ioctl(s.fd, LOOP_SET_FD, image));
+	device_check(&s);
+	ioctl(s.fd, LOOP_CLR_FD);
+}
+
+/* Mappings that must not have tenants */
+
+static void refused(struct subject *s, const char *what)
+{
+	unsigned long loads, disk;
+
+	subject_read(s, "before");
+	evict(s->fd);
+	loads = counter("loads");
+	disk = disk_reads(&volume);
+	subject_read(s, what);
+	if (disk_reads(&volume) - disk < (unsigned long)s->size || counter("loads") - loads >= PAGES)
+		fail("%s came back from the area", what);
+}
+
+static void subject_create_plain(struct subject *s, const char *name, unsigned int id)
+{
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->id = id;
+	s->size = BYTES;
+	s->model = page_buffer(BYTES_MAX);
+	s->got = page_buffer(BYTES_MAX);
+	stamp(s->model, 0, BYTES, id, 1);
+	s->fd = MUST(volume_file(&volume, name, O_RDWR | O_CREAT | O_TRUNC));
+	pwrite_all(s->fd, s->model, BYTES, 0);
+	evict(s->fd);
+}
+
+static const struct volume_kind btrfs = { "btrfs", "btrfs", "mkfs.btrfs -q -f -M %s", "", false };
+
+static void refused_btrfs(void *arg __attribute__((unused)))
+{
+	struct subject s;
+
+	volume_open(&volume, &btrfs);
+	need_volume(&volume);
+	subject_create_plain(&s, "file", 41);
+	refused(&s, "a page of btrfs");
+}
+
+/* Mount point, then a directory that is encrypted with a key of our own */
+static int encrypted_directory(struct fscrypt_remove_key_arg *remove)
+{
+	char space[sizeof(struct fscrypt_add_key_arg) + FSCRYPT_MAX_KEY_SIZE] = { 0 };
+	struct fscrypt_add_key_arg *add = (void *)space;
+	struct fscrypt_policy_v2 policy = {
+		.version = FSCRYPT_POLICY_V2,
+		.contents_encryption_mode = FSCRYPT_MODE_AES_256_XTS,
+		.filenames_encryption_mode = FSCRYPT_MODE_AES_256_CTS,
+		.flags = FSCRYPT_POLICY_FLAGS_PAD_32,
+	};
+	char path[64];
+	int root, dir;
+
+	root = MUST(open(volume.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	add->key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER;
+	add->raw_size = FSCRYPT_MAX_KEY_SIZE;
+	for (int i = 0; i < FSCRYPT_MAX_KEY_SIZE; i++)
+		add->raw[i] = i * 7;
+	if (ioctl(root, FS_IOC_ADD_ENCRYPTION_KEY, add))
+		skip("no encryption: %s", strerror(errno));
+	memcpy(policy.master_key_identifier, add->key_spec.u.identifier, FSCRYPT_KEY_IDENTIFIER_SIZE);
+	remove->key_spec = add->key_spec;
+	snprintf(path, sizeof(path), "%s/secret", volume.dir);
+	MUST(mkdir(path, 0700));
+	dir = MUST(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (ioctl(dir, FS_IOC_SET_ENCRYPTION_POLICY, &policy))
+		skip("no encryption: %s", strerror(errno));
+	close(dir);
+	return root;
+}
+
+static void refused_encrypted(void *arg __attribute__((unused)))
+{
+	struct fscrypt_remove_key_arg remove = { 0 };
+	struct subject s;
+	int root;
+
+	volume_open(&volume, &volume_kinds[0]);
+	need_volume(&volume);
+	root = encrypted_directory(&remove);
+	subject_create_plain(&s, "secret/file", 42);
+	refused(&s, "a page of an encrypted file");
+	close(s.fd);
+	MUST(ioctl(root, FS_IOC_REMOVE_ENCRYPTION_KEY, &remove));
+	if (volume_file(&volume, s.name, O_RDONLY) >= 0)
+		fail("the file can be opened without its key");
+}
+
+/* Swap: pushed out by MADV_PAGEOUT, back by touching */
+static void swapped(char *map, size_t bytes)
+{
+	unsigned long out = vmstat("pswpout"), stores = counter("stores");
+	char *want = page_buffer(bytes);
+
+	stamp(want, 0, bytes, 43, 1);
+	memcpy(map, want, bytes);
+	for (int round = 0; round < 3; round++) {
+		MUST(madvise(map, bytes, MADV_PAGEOUT));
+		expect("swapped memory", 0, map, want, bytes);
+	}
+	out = vmstat("pswpout") - out;
+	stores = counter("stores") - stores;
+	if (out < bytes / page_size)
+		fail("only %lu pages were swapped out", out);
+	diag("%lu pages swapped out, %lu pages stored", out, stores);
+}
+
+static void swap_file(void *arg __attribute__((unused)))
+{
+	size_t bytes = MIB(1);
+	char *map, path[64];
+	struct subject s;
+
+	need_volume(&volume);
+	subject_new(&s, 44);
+	subject_resize(&s, BYTES);
+	for (off_t off = BYTES; off < (off_t)(4 * bytes); off += page_size)
+		pwrite_all(s.fd, s.model, page_size, off);
+	snprintf(path, sizeof(path), "%s/%s", volume.dir, s.name);
+	MUST(fchmod(s.fd, 0600));
+	if (shell("mkswap %s", path))
+		skip("no mkswap");
+	evict(s.fd);
+	close(s.fd);
+	if (swapon(path, 0))
+		skip("swapon: %s", strerror(errno));
+	map = page_buffer(bytes);
+	swapped(map, bytes);
+	MUST(swapoff(path));
+}
+
+static void swapped_tmpfs(void *arg __attribute__((unused)))
+{
+	size_t bytes = MIB(2);
+	char *map;
+	int fd;
+
+	if (write_file("/sys/block/zram0/disksize", "%zu", 4 * bytes) || shell("mkswap /dev/zram0"))
+		skip("no zram to swap to");
+	MUST(swapon("/dev/zram0", 0));
+	mkdir("/tmp/swappable", 0700);
+	MUST(mount("tmpfs", "/tmp/swappable", "tmpfs", 0, NULL));
+	fd = MUST(open("/tmp/swappable/file", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+	MUST(ftruncate(fd, bytes));
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	swapped(map, bytes);
+	MUST(swapoff("/dev/zram0"));
+	write_file("/sys/block/zram0/reset", "1");
+}
+
+static const struct {
+	void (*fn)(void *arg);
+	const char *name;
+} on_volumes[] = {
+	{ direct_write, "a direct write to evicted pages is what the next read sees" },
+	{ direct_write_sectors, "a direct write of sectors keeps the rest of an evicted page" },
+	{ direct_append, "a direct write behind the end of an evicted file appends" },
+	{ async_direct_write, "an asynchronous direct write to evicted pages is what the next read sees" },
+	{ small_write, "a small write keeps the rest of an evicted page" },
+	{ append, "appending to an evicted last page keeps what it held" },
+	{ mapped_write, "writes through mmap to pages that came back reach the file" },
+	{ truncate_extend, "an evicted file that is truncated and extended is zero behind the cut" },
+	{ truncate_write_behind, "a write far behind the cut leaves zeroes where evicted pages were" },
+	{ open_truncates, "nothing of an evicted file comes back after O_TRUNC" },
+	{ punch_hole, "holes punched into evicted pages read zero" },
+	{ zero_range, "ranges of evicted pages that were zeroed read zero" },
+	{ collapse_range, "collapsing a range moves the evicted pages behind it" },
+	{ insert_range, "inserting a range moves the evicted pages behind it" },
+	{ clone_over, "a clone over evicted pages replaces them" },
+	{ dedupe, "deduplication compares and shares evicted pages rightly" },
+	{ copy_range, "copying into evicted pages replaces them" },
+	{ exchange, "exchanging blocks of evicted files exchanges what is read" },
+	{ unlink_reuse, "a new file with a reused inode has nothing of the evicted one" },
+	{ closed_and_reopened, "a file that was evicted, closed and dropped reads the same" },
+	{ changed_while_unmounted, "what changed while the volume was unmounted is read after the mount" },
+	{ small_files, "hundreds of evicted small files keep their content" },
+	{ dropped_caches, "drop_caches drops evicted pages from the area too" },
+	{ dropped_pages, "pages dropped by drop_caches do not go to the area" },
+	{ advised_away, "POSIX_FADV_DONTNEED drops evicted pages from the area too" },
+	{ advised_pages, "pages dropped by POSIX_FADV_DONTNEED do not go to the area" },
+	{ cachestat_counts, "cachestat counts evicted pages as evicted" },
+	{ mincore_and_readahead, "mincore sees evicted pages only after readahead" },
+	{ refaults_count, "evicted pages that come back count as refaults" },
+	{ swap_file, "a swap file whose pages were evicted swaps rightly" },
+}, alone[] = {
+	{ device_direct_write, "block device: a direct write to evicted pages is what the next read sees" },
+	{ device_small_write, "block device: a small write keeps the rest of an evicted page" },
+	{ device_discard, "block device: discarded evicted pages read zero" },
+	{ device_zeroout, "block device: evicted pages that were zeroed out read zero" },
+	{ device_fallocate, "block device: a hole punched into evicted pages reads zero" },
+	{ device_flush, "block device: after BLKFLSBUF a changed medium is read anew" },
+	{ loop_offset, "block device: a loop device with another offset is read anew" },
+	{ loop_other_image, "block device: a loop device with another image is read anew" },
+	{ refused_btrfs, "a filesystem without one block device has no tenants" },
+	{ refused_encrypted, "an encrypted file has no tenants" },
+	{ swapped_tmpfs, "a tmpfs file that was swapped out keeps its content" },
+};
+
+int main(void)
+{
+	unsigned int kinds = 0;
+
+	for (unsigned int k = 0; k < nr_volume_kinds; k++)
+		kinds += !volume_kinds[k].readonly;
+	start(kinds * ARRAY_SIZE(on_volumes) + ARRAY_SIZE(alone));
+	for (unsigned int k = 0; k < nr_volume_kinds; k++) {
+		if (volume_kinds[k].readonly)
+			continue;
+		volume_open(&volume, &volume_kinds[k]);
+		for (unsigned int i = 0; i < ARRAY_SIZE(on_volumes); i++)
+			run(on_volumes[i].fn, NULL, "%s: %s", volume.kind->name, on_volumes[i].name);
+		volume_close(&volume);
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(alone); i++)
+		run(alone[i].fn, NULL, "%s", alone[i].name);
+	return finish();
+}
