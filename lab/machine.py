@@ -45,7 +45,10 @@ class Disk:
 
 @dataclass(frozen=True)
 class Machine:
-    """Size, area and policy of one guest. `args` are further kernel arguments."""
+    """Size, area and policy of one guest.
+
+    `args` are further kernel arguments; a `cma_policy=` among them replaces the policy.
+    """
 
     memory_mib: int = 512
     cpus: int = 2
@@ -75,6 +78,7 @@ class Machine:
                 f"the {kernel.flavour.name} kernel has no GCMA: it knows no policy but movable"
             )
         area = [f"cma={self.area_mib}M"]
-        if kernel.has_gcma:
+        own_policy = any(arg.startswith("cma_policy=") for arg in self.args)
+        if kernel.has_gcma and not own_policy:
             area.append(f"cma_policy={self.policy}")
         return [*area, *kernel.flavour.kernel_args, *self.args]

@@ -2,7 +2,6 @@
 """`./gcma test`: every test of the project, in parts that report alike."""
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -12,16 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
-from lab import boot, build, console, ktap, paths
+from lab import boot, build, console, ktap, paths, selftests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
 
-SELFTEST_MACHINE = Machine(memory_mib=512, cpus=2, area_mib=64)
 DEBUG_MEMORY = 2  # KASAN's shadow and redzones: this many times the memory
-SELFTEST_SECONDS = 600  # time limit for all programs
-SOAK_SECONDS = 6 * 3600
-SKIP_STATUS = 4  # kselftest's KSFT_SKIP
 KUNIT_SECONDS = 120
 
 
@@ -145,7 +140,14 @@ def kunit(context: Context) -> PartResult:
     machine = Machine(policy="gcma", args=("kunit.enable=1", "kunit.filter_glob=gcma*"))
     result = boot.exact(kernel, _enlarged(machine, context), "true", timeout=KUNIT_SECONDS)
     cases = ktap.parse(result.console)
-    return _judged("kunit", cases, result)
+    if not cases:
+        cases.append(Case("the kernel reports its unit tests", passed=False))
+    try:
+        result.check()
+    except LabError as error:
+        cases.append(Case("the kernel is silent", passed=False, why=error.message))
+        return PartResult("kunit", cases, detail=error.detail)
+    return PartResult("kunit", cases)
 
 
 def _enlarged(machine: Machine, context: Context) -> Machine:
@@ -158,114 +160,20 @@ def _skipped(part: str, why: str) -> PartResult:
     return PartResult(part, [Case(part, passed=True, skipped=True, why=why)])
 
 
-def _judged(part: str, cases: list[Case], result: boot.BootResult) -> PartResult:
-    """The cases, and one more for the guest itself: it ended, and its kernel had no complaint."""
-    try:
-        result.check()
-    except LabError as error:
-        sane = Case("the guest ends and its kernel is silent", passed=False, why=error.message)
-        return PartResult(part, [*cases, sane], detail=f"{error.message}\n{error.detail}")
-    return PartResult(part, cases)
-
-
 # Selftests
 
 
-def selftests(context: Context) -> PartResult:
-    """The programs of tools/testing/selftests/gcma, in a system guest with a gcma area."""
-    kernel = context.kernel
-    programs = _build_selftests()
+def kernel_selftests(context: Context) -> PartResult:
+    """The programs of tools/testing/selftests/gcma, in system guests with a gcma area."""
+    programs = selftests.build()
     if not programs:
         return _skipped("selftests", "tools/testing/selftests/gcma has no programs yet")
-    policy = "gcma" if kernel.has_gcma else "movable"
-    machine = _enlarged(replace(SELFTEST_MACHINE, policy=policy), context)
-    share = paths.cache() / "selftests"
-    limit = SOAK_SECONDS if context.options.soak else SELFTEST_SECONDS
-    with console.progress("selftests", len(programs), 240) as step:
-        watch = _counter(step)
-        result = boot.system(
-            kernel,
-            machine,
-            selftest_script(programs, soak=context.options.soak),
-            share=share,
-            timeout=limit * (4 if context.options.debug else 1),
-            listener=watch,
-        )
-    cases = [program_case(share, name) for name in programs]
-    return _judged("selftests", cases, result)
 
+    def adapt(machine: Machine) -> Machine:
+        return _enlarged(machine, context)
 
-def _counter(step: console.Progress) -> Callable[[str], None]:
-    """A listener that counts the programs which ended."""
-    done = 0
-
-    def listen(text: str) -> None:
-        nonlocal done
-        done += text.count("ended\n")
-        step.update(done)
-
-    return listen
-
-
-def selftest_script(programs: list[str], *, soak: bool) -> str:
-    """Run each program, its KTAP and its status into the shared folder."""
-    lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
-    for name in programs:
-        lines.append(
-            f"./{name} >{name}.ktap 2>{name}.log; echo $? >{name}.status; echo {name} ended"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _build_selftests() -> list[str]:
-    """Build the programs in the cache and name them."""
-    folder = paths.cache() / "selftests"
-    shutil.rmtree(folder, ignore_errors=True)
-    if not (paths.SELFTESTS / "Makefile").exists():
-        return []
-    shutil.copytree(paths.SELFTESTS, folder)
-    answer = _make_selftests(folder, "all")
-    if answer.returncode:
-        raise LabError("building the selftests failed", answer.stderr.strip())
-    return program_names(folder)
-
-
-def program_names(folder: Path) -> list[str]:
-    """TEST_PROGS and TEST_GEN_PROGS of a kselftest Makefile: make itself is asked."""
-    question = "gcma-names: ; @echo $(TEST_PROGS) $(TEST_GEN_PROGS)"
-    answer = _make_selftests(folder, "--eval", question, "gcma-names")
-    return [Path(name).name for name in answer.stdout.split()]
-
-
-def _make_selftests(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        "make",
-        "-s",
-        "--no-print-directory",
-        f"-j{os.cpu_count()}",
-        "-C",
-        str(folder),
-        *args,
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def program_case(share: Path, name: str) -> Case:
-    """One program as a case: its KTAP below it, its exit status above."""
-    status_file = share / f"{name}.status"
-    if not status_file.exists():
-        return Case(name, passed=False, why="it did not end")
-    status = int(status_file.read_text())
-    children = ktap.parse((share / f"{name}.ktap").read_text(errors="replace"))
-    for case in children:
-        case.name = f"{name}: {case.name}"
-    if status == SKIP_STATUS and not children:
-        return Case(name, passed=True, skipped=True, why="it skipped itself")
-    if not children:
-        return Case(name, passed=False, why=f"no KTAP, exit status {status}")
-    return Case(
-        name, passed=status in (0, SKIP_STATUS), why=f"exit status {status}", children=children
-    )
+    cases, detail = selftests.run(context.kernel, programs, adapt, soak=context.options.soak)
+    return PartResult("selftests", cases, detail=detail)
 
 
 # All of them
@@ -276,7 +184,7 @@ PARTS: dict[str, Callable[[Context], PartResult]] = {
     "lab": lab,
     "kunit": kunit,
     "guests": guests,
-    "selftests": selftests,
+    "selftests": kernel_selftests,
 }
 
 
@@ -293,7 +201,11 @@ def run(options: Options, only: str | None = None) -> list[PartResult]:
     results = []
     for name in selected(only):
         start = time.monotonic()
-        result = PARTS[name](context)
+        try:
+            result = PARTS[name](context)
+        except LabError as error:  # a part that cannot run has failed; the others still tell
+            case = Case(f"{name} can run", passed=False, why=error.message)
+            result = PartResult(name, [case], detail=error.detail)
         result.seconds = time.monotonic() - start
         _tell(result)
         results.append(result)

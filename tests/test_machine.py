@@ -36,6 +36,11 @@ def test_kernel_without_gcma_gets_no_policy() -> None:
     assert Machine(area_mib=64).kernel_args(WITHOUT) == ["cma=64M"]
 
 
+def test_named_policies_replace_the_policy() -> None:
+    machine = Machine(area_mib=64, args=("cma_policy=camera:gcma",))
+    assert machine.kernel_args(WITH) == ["cma=64M", "cma_policy=camera:gcma"]
+
+
 def test_debug_kernel_panics_on_warnings() -> None:
     kernel = Kernel(FLAVOURS["debug"], "6.12.7", Path("/none"), {})
     assert "panic_on_warn=1" in Machine().kernel_args(kernel)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import tests
+from lab import selftests, tests
 from lab.errors import LabError
-from lab.ktap import Summary
+from lab.ktap import Case, Summary
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.test_a" name="good"/>
@@ -22,7 +22,7 @@ def program(share: Path, name: str, status: str | None, text: str) -> Summary:
     (share / f"{name}.ktap").write_text(text)
     if status is not None:
         (share / f"{name}.status").write_text(status)
-    return tests.PartResult("selftests", [tests.program_case(share, name)]).summary
+    return tests.PartResult("selftests", [selftests.program_case(share, name)]).summary
 
 
 def test_junit_cases(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_programs_of_a_kselftest_makefile(tmp_path: Path) -> None:
         "TEST_GEN_PROGS := a \\\n\tb\nTEST_PROGS = c.sh\nTEST_PROGS_EXTENDED := helper.sh\n"
         "TEST_GEN_PROGS += d\nTEST_GEN_PROGS := $(addprefix /out/,$(TEST_GEN_PROGS))\nall: ;\n"
     )
-    assert tests.program_names(tmp_path) == ["c.sh", "a", "b", "d"]
+    assert selftests.program_names(tmp_path) == ["c.sh", "a", "b", "d"]
 
 
 def test_program_that_passes(tmp_path: Path) -> None:
@@ -62,10 +62,23 @@ def test_program_that_skips_itself(tmp_path: Path) -> None:
 
 
 def test_soak_is_told_to_the_programs() -> None:
-    assert "export GCMA_SOAK=1" in tests.selftest_script(["a"], soak=True)
-    assert "export GCMA_SOAK=1" not in tests.selftest_script(["a"], soak=False)
+    assert "export GCMA_SOAK=1" in selftests.script(["a"], soak=True)
+    assert "export GCMA_SOAK=1" not in selftests.script(["a"], soak=False)
 
 
 def test_unknown_part_lists_the_known_ones() -> None:
     with pytest.raises(LabError, match="unknown part all: choose one of lint, lab"):
         tests.run(tests.Options(), "all")
+
+
+def test_part_that_cannot_run_has_failed_and_the_others_still_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(_: tests.Context) -> tests.PartResult:
+        raise LabError("the build failed")
+
+    def good(_: tests.Context) -> tests.PartResult:
+        return tests.PartResult("good", [Case("x", passed=True)])
+
+    monkeypatch.setattr(tests, "PARTS", {"broken": broken, "good": good})
+    assert tests.total(tests.run(tests.Options())) == Summary(passed=1, failed=1)

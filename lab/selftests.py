@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The programs of tools/testing/selftests/gcma: built on the host, run in system guests."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab import boot, console, ktap, paths
+from lab.build import Kernel
+from lab.errors import LabError
+from lab.ktap import Case
+from lab.machine import Machine
+
+SECONDS = 900  # time limit of one round
+SOAK_SECONDS = 8 * 3600
+SKIP_STATUS = 4  # kselftest's KSFT_SKIP
+
+
+@dataclass(frozen=True)
+class Round:
+    """One boot: a machine, and the programs that it is for (none named: all)."""
+
+    name: str
+    machine: Machine
+    programs: tuple[str, ...] = ()
+
+
+_USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
+_POLICY = ("gcma_policy",)
+ROUNDS = (
+    Round("gcma", _USUAL),
+    Round("an unknown policy", replace(_USUAL, args=("cma_policy=cleancache",)), _POLICY),
+    Round("an unknown area", replace(_USUAL, args=("cma_policy=nowhere:gcma",)), _POLICY),
+    Round("an area by name", replace(_USUAL, args=("cma_policy=reserved:none",)), _POLICY),
+    Round(
+        "1 GiB pages",
+        replace(_USUAL, memory_mib=2560, args=("hugetlb_cma=1G", "cma_policy=gcma,hugetlb0:gcma")),
+        ("gcma_clients",),
+    ),
+)
+PLAIN = Round("movable", replace(_USUAL, policy="movable"))  # for a kernel without GCMA
+
+
+def build() -> list[str]:
+    """Build the programs in the cache and name them."""
+    folder = _folder()
+    shutil.rmtree(folder, ignore_errors=True)
+    if not (paths.SELFTESTS / "Makefile").exists():
+        return []
+    shutil.copytree(paths.SELFTESTS, folder)
+    answer = _make(folder, "all")
+    if answer.returncode:
+        raise LabError("building the selftests failed", answer.stderr.strip())
+    return program_names(folder)
+
+
+def program_names(folder: Path) -> list[str]:
+    """TEST_PROGS and TEST_GEN_PROGS of a kselftest Makefile: make itself is asked."""
+    question = "gcma-names: ; @echo $(TEST_PROGS) $(TEST_GEN_PROGS)"
+    answer = _make(folder, "--eval", question, "gcma-names")
+    return [Path(name).name for name in answer.stdout.split()]
+
+
+def _make(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    options = ["-s", "--no-print-directory", f"-j{os.cpu_count()}", "-C", str(folder)]
+    return subprocess.run(["make", *options, *args], capture_output=True, text=True, check=False)
+
+
+def run(
+    kernel: Kernel, programs: list[str], adapt: Callable[[Machine], Machine], *, soak: bool
+) -> tuple[list[Case], str]:
+    """All rounds: their cases, and what the kernels had to report."""
+    cases: list[Case] = []
+    details: list[str] = []
+    for number, each in enumerate(ROUNDS if kernel.has_gcma else (PLAIN,)):
+        chosen = [name for name in programs if not each.programs or name in each.programs]
+        found, detail = _run_round(kernel, replace(each, machine=adapt(each.machine)), chosen, soak)
+        for leaf in (leaf for case in found for leaf in case.leaves()):
+            if number:  # the first round is what a reader expects
+                leaf.name += f" ({each.name})"
+        cases += found
+        details += [detail] if detail else []
+    return cases, "\n".join(details)
+
+
+def _run_round(
+    kernel: Kernel, each: Round, programs: list[str], soak: bool
+) -> tuple[list[Case], str]:
+    if not programs:
+        return [], ""
+    share = _folder()
+    results = share / "results"
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir()
+    with console.progress(f"selftests: {each.name}", len(programs), 30 * len(programs)) as step:
+        result = boot.system(
+            kernel,
+            each.machine,
+            script(programs, soak=soak),
+            share=share,
+            timeout=SOAK_SECONDS if soak else SECONDS,
+            listener=_counter(step),
+        )
+    cases = [program_case(results, name) for name in programs]
+    try:
+        result.check()
+    except LabError as error:
+        sane = Case("the guest ends and its kernel is silent", passed=False, why=error.message)
+        return [*cases, sane], f"{each.name}: {error.message}\n{error.detail}"
+    return cases, ""
+
+
+def _folder() -> Path:
+    return paths.cache() / "selftests"
+
+
+def _counter(step: console.Progress) -> boot.Listener:
+    """A listener that counts the programs which ended."""
+    done = 0
+
+    def listen(text: str) -> None:
+        nonlocal done
+        done += text.count("ended\n")
+        step.update(done)
+
+    return listen
+
+
+def script(programs: list[str], *, soak: bool) -> str:
+    """Run each program, its KTAP and its status into the shared folder."""
+    lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
+    for name in programs:
+        files = f">results/{name}.ktap 2>results/{name}.log"
+        lines.append(f"./{name} {files}; echo $? >results/{name}.status; echo {name} ended")
+    return "\n".join(lines) + "\n"
+
+
+def program_case(results: Path, name: str) -> Case:
+    """One program as a case: its KTAP below it, its exit status above."""
+    status_file = results / f"{name}.status"
+    if not status_file.exists():
+        return Case(name, passed=False, why="it did not end")
+    status = int(status_file.read_text())
+    children = ktap.parse((results / f"{name}.ktap").read_text(errors="replace"))
+    for case in children:
+        case.name = f"{name}: {case.name}"
+    if status == SKIP_STATUS and not children:
+        return Case(name, passed=True, skipped=True, why="it skipped itself")
+    if not children:
+        return Case(name, passed=False, why=f"no KTAP, exit status {status}")
+    return Case(
+        name, passed=status in (0, SKIP_STATUS), why=f"exit status {status}", children=children
+    )
