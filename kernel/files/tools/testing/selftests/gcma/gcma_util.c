@@ -112,9 +112,6 @@ unsigned long vmstat(const char *key)
 	fail("/proc/vmstat: no %s", key);
 }
 
-/* The command's output is kept for the one who asks why it failed. */
-#define SHELL_LOG	"/tmp/shell.log"
-
 int shell(const char *fmt, ...)
 {
 	char cmd[512], full[600];

@@ -49,6 +49,7 @@ bool read_word(const char *path, char *word, size_t size);
 bool read_number(const char *path, unsigned long *number);
 unsigned long vmstat(const char *key);
 int write_file(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define SHELL_LOG	"/tmp/shell.log"	/* the output of the last shell() */
 int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t now_ns(void);
 uint64_t random_below(uint64_t *state, uint64_t limit);

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Primaries and tenants share the area and never each other's bytes. */
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gcma_util.h"
+
+#define FILES		8
+#define FILE_BYTES	MIB(1)
+
+static struct volume volume;
+static struct area area;
+
+/* What the primary process has done, shared with the test */
+static struct {
+	unsigned long allocations, failures, pages;
+} *primary;
+
+static void check_zero(const char *map, size_t bytes)
+{
+	static const char zeroes[4096];
+
+	for (size_t off = 0; off < bytes; off += sizeof(zeroes))
+		expect("a new buffer", off, map + off, zeroes, sizeof(zeroes));
+}
+
+static void check_scribble(const unsigned long *map, size_t words, unsigned long seed)
+{
+	for (size_t i = 0; i < words; i++)
+		if (map[i] != seed + i)
+			fail("word %zu of a primary's buffer is 0x%lx instead of 0x%lx", i, map[i], seed + i);
+}
+
+/* Allocates up to half of the area, and nobody else allocates: there is always a free run. */
+static void use_heap(void *arg)
+{
+	int heap = *(int *)arg;
+	uint64_t rnd = 1;
+
+	for (unsigned long seed = 1;; seed++) {
+		size_t pages = 1 + random_below(&rnd, area.pages / (1 + random_below(&rnd, 16)) / 2);
+		size_t bytes = pages * page_size, words = bytes / sizeof(long);
+		int buffer = heap_alloc(heap, bytes);
+		unsigned long *map;
+
+		primary->allocations++;
+		if (buffer < 0) {
+			primary->failures++;
+			continue;
+		}
+		primary->pages += pages;
+		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer, 0);
+		if (map == MAP_FAILED)
+			fail("mmap of a buffer: %s", strerror(errno));
+		check_zero((char *)map, bytes);
+		for (size_t i = 0; i < words; i++)
+			map[i] = seed + i;
+		usleep(random_below(&rnd, 5000));
+		check_scribble(map, words, seed);
+		munmap(map, bytes);
+		close(buffer);
+	}
+}
+
+static int need_heap(void)
+{
+	int heap;
+
+	need_area(&area);
+	heap = area_heap(&area);
+	if (heap < 0)
+		skip("area %s has no dma-buf heap", area.name);
+	return heap;
+}
+
+static pid_t start_primary(int *heap)
+{
+	*heap = need_heap();
+	memset(primary, 0, sizeof(*primary));
+	return background(use_heap, heap);
+}
+
+static void stop_primary(pid_t pid)
+{
+	stop(pid);
+	diag("%lu allocations of %lu pages in all, %lu failed", primary->allocations, primary->pages,
+	     primary->failures);
+	if (!primary->allocations)
+		fail("nothing was allocated");
+	if (area.gcma && primary->failures)
+		fail("%lu of %lu allocations failed", primary->failures, primary->allocations);
+}
+
+static int file_create(unsigned int id)
+{
+	char *buf = page_buffer(FILE_BYTES);
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "file%u", id);
+	fd = MUST(volume_file(&volume, name, O_RDWR | O_CREAT | O_TRUNC));
+	stamp(buf, 0, FILE_BYTES, id, 1);
+	for (size_t off = 0; off < FILE_BYTES; off += page_size)
+		pwrite_all(fd, buf + off, page_size, off);
+	munmap(buf, FILE_BYTES);
+	return fd;
+}
+
+static void file_check(int fd, unsigned int id)
+{
+	char *want = page_buffer(FILE_BYTES), *got = page_buffer(FILE_BYTES);
+
+	stamp(want, 0, FILE_BYTES, id, 1);
+	pread_all(fd, got, FILE_BYTES, 0);
+	expect("file", 0, got, want, FILE_BYTES);
+	munmap(want, FILE_BYTES);
+	munmap(got, FILE_BYTES);
+}
+
+static void files_under_primaries(void *arg __attribute__((unused)))
+{
+	int fds[FILES], heap, rounds = soak ? 1000 : 12;
+	pid_t pid;
+
+	need_volume(&volume);
+	for (unsigned int i = 0; i < FILES; i++)
+		fds[i] = file_create(i + 1);
+	pid = start_primary(&heap);
+	for (int round = 0; round < rounds; round++) {
+		for (unsigned int i = 0; i < FILES; i++)
+			evict(fds[i]);
+		for (unsigned int i = 0; i < FILES; i++)
+			file_check(fds[i], i + 1);
+	}
+	stop_primary(pid);
+}
+
+static void fsx_under_primaries(void *arg)
+{
+	const char *kind = arg;
+	char self[256] = "", log[512];
+	int heap, status;
+	pid_t pid;
+
+	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1));
+	pid = start_primary(&heap);
+	status = shell("%s/gcma_fsx -t %s -N %u", dirname(self), kind, soak ? 100000 : 1000);
+	stop_primary(pid);
+	if (status) {
+		FILE *file = fopen(SHELL_LOG, "re");
+
+		while (file && fgets(log, sizeof(log), file))
+			printf("# %s", log);
+		fail("fsx on %s failed", kind);
+	}
+}
+
+/* The whole area: every tenant has to go, and its file is read from the disk. */
+static void whole_area(void *arg __attribute__((unused)))
+{
+	int fd, heap, buffer;
+	char *map;
+
+	need_volume(&volume);
+	heap = need_heap();
+	fd = file_create(1);
+	evict_to_area(fd);
+	buffer = heap_alloc(heap, area_free(&area) * page_size);
+	if (buffer < 0) {
+		if (area.gcma)
+			fail("the whole area could not be allocated: %s", strerror(errno));
+		skip("not to be had on a movable area: %s", strerror(errno));
+	}
+	map = mmap(NULL, area.pages * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, buffer, 0);
+	if (map == MAP_FAILED)
+		fail("mmap of a buffer: %s", strerror(errno));
+	check_zero(map, area.pages * page_size);
+	if (area.gcma && area_number(&area, "tenants_file"))
+		fail("%lu tenants are left", area_number(&area, "tenants_file"));
+	for (size_t off = 0; off < area.pages * page_size; off += page_size)
+		memset(map + off, 0xa5, page_size);
+	file_check(fd, 1);
+	evict(fd);
+	file_check(fd, 1);
+	munmap(map, area.pages * page_size);
+	close(buffer);
+	evict(fd);
+	file_check(fd, 1);
+}
+
+/* A pattern that the kernel writes and checks, without a mapping of it */
+static void bench_hold(void *arg __attribute__((unused)))
+{
+	unsigned int rounds = soak ? 500 : 10;
+	char path[320];
+	int fd, ret;
+
+	need_volume(&volume);
+	need_area(&area);
+	snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/bench_hold", area.name);
+	if (access(path, W_OK))
+		skip("no %s (CONFIG_CMA_BENCH)", path);
+	fd = file_create(1);
+	for (unsigned int round = 0; round < rounds; round++) {
+		for (unsigned int i = 0; i < 4; i++) {
+			ret = write_file(path, "%lu", area.pages / 8);
+			if (ret && area.gcma)
+				fail("bench_hold: %s", strerror(-ret));
+		}
+		evict(fd);
+		file_check(fd, 1);
+		ret = write_file(path, "0");
+		if (ret)
+			fail("the kernel's pattern was damaged: %s", strerror(-ret));
+		evict(fd);
+		file_check(fd, 1);
+	}
+}
+
+/* Refusals */
+
+static void expect_refused(int ret, unsigned long free_before, const char *what)
+{
+	if (ret >= 0)
+		fail("%s was allocated", what);
+	if (area_free(&area) != free_before)
+		fail("after %s was refused %lu pages are free instead of %lu", what, area_free(&area), free_before);
+	if (area.gcma && area_number(&area, "available_pages") != free_before)
+		fail("available_pages is %lu instead of %lu", area_number(&area, "available_pages"), free_before);
+}
+
+static void refuse_nothing(void *arg __attribute__((unused)))
+{
+	int heap = need_heap();
+
+	expect_refused(heap_alloc(heap, 0), area_free(&area), "an allocation of 0 bytes");
+}
+
+static void refuse_more_than_area(void *arg __attribute__((unused)))
+{
+	int heap = need_heap();
+
+	expect_refused(heap_alloc(heap, (area.pages + 1) * page_size), area_free(&area),
+		       "more than the area");
+}
+
+static void refuse_more_than_free(void *arg __attribute__((unused)))
+{
+	unsigned long all, left;
+	int heap, buffer;
+
+	heap = need_heap();
+	all = area_free(&area);
+	buffer = heap_alloc(heap, all / 4 * 3 * page_size);
+	if (buffer < 0)
+		skip("three quarters of the area are not to be had: %s", strerror(errno));
+	left = area_free(&area);
+	expect_refused(heap_alloc(heap, (left + 1) * page_size), left, "more than is free");
+	close(buffer);
+	if (area_free(&area) != all)
+		fail("%lu pages are free instead of %lu", area_free(&area), all);
+	buffer = heap_alloc(heap, all / 4 * 3 * page_size);
+	if (buffer < 0)
+		fail("what was allocated before could not be allocated again");
+	close(buffer);
+}
+
+static void refuse_debugfs(void *arg __attribute__((unused)))
+{
+	char path[320];
+
+	need_area(&area);
+	snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/alloc", area.name);
+	if (access(path, W_OK))
+		skip("no %s", path);
+	expect_refused(write_file(path, "0"), area_free(&area), "an allocation of 0 pages");
+	expect_refused(write_file(path, "%lu", area.pages + 1), area_free(&area), "more than the area");
+}
+
+int main(void)
+{
+	start(9);
+	primary = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (primary == MAP_FAILED)
+		return EXIT_FAILURE;
+	volume_open(&volume, &volume_kinds[0]);
+	run(refuse_nothing, NULL, "an allocation of nothing is refused");
+	run(refuse_more_than_area, NULL, "an allocation of more than the area is refused");
+	run(refuse_more_than_free, NULL, "an allocation of more than is free is refused and what is free stays so");
+	run(refuse_debugfs, NULL, "debugfs refuses the same");
+	run(whole_area, NULL, "an allocation of the whole area ends every tenant");
+	run(bench_hold, NULL, "no tenant is written into what a primary holds");
+	run(files_under_primaries, NULL, "files keep their content while primaries allocate and scribble");
+	run(fsx_under_primaries, "ext4", "fsx on ext4 passes while primaries allocate and scribble");
+	run(fsx_under_primaries, "xfs", "fsx on xfs passes while primaries allocate and scribble");
+	volume_close(&volume);
+	return finish();
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a change of a file left behind is what the next read sees, whatever readers and reclaim did meanwhile.
+ *
+ * While one thread changes the whole file, another reads pages of it and evicts them at once, so that tenants of old
+ * content appear in the middle of the change, and a process reclaims. As soon as the change returns, its thread reads
+ * the pages and compares them with what it wrote.
+ */
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gcma_util.h"
+
+#define PAGES		256
+#define BYTES		(PAGES * page_size)
+#define CHECKED		16	/* pages, the last ones and others */
+#define FILE_ID		1
+
+static struct volume volume;
+static const char *name;	/* the file's, in volume.dir */
+static int fd, direct;
+static char *model, *got;
+static atomic_uint floor_version;	/* what every read that starts now has to see at least */
+static bool zeroes;		/* the change makes them */
+
+/* A write of everything takes long enough to be overtaken. */
+static void change_direct_write(void)
+{
+	pwrite_all(direct, model, BYTES, 0);
+}
+
+static void change_write_and_sync(void)
+{
+	pwrite_all(fd, model, BYTES, 0);
+	MUST(fdatasync(fd));
+}
+
+static void change_punch(void)
+{
+	change_write_and_sync();
+	memset(model, 0, BYTES);
+	MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, BYTES));
+}
+
+static void change_truncate(void)
+{
+	change_write_and_sync();
+	memset(model + 100, 0, BYTES - 100);
+	MUST(ftruncate(fd, 100));
+	MUST(ftruncate(fd, BYTES));
+}
+
+static void change_clone(void)
+{
+	struct file_clone_range range = { .src_length = BYTES };
+	int from = MUST(volume_file(&volume, "from", O_RDWR | O_CREAT));
+
+	pwrite_all(from, model, BYTES, 0);
+	range.src_fd = from;
+	if (ioctl(fd, FICLONERANGE, &range))
+		skip("no clones: %s", strerror(errno));
+	close(from);
+}
+
+static void change_zeroout(void)
+{
+	uint64_t range[2] = { 0, BYTES };
+
+	change_write_and_sync();
+	memset(model, 0, BYTES);
+	MUST(ioctl(fd, BLKZEROOUT, range));
+}
+
+static void see(const char *page, off_t off, unsigned int least)
+{
+	for (size_t i = 0; i < page_size; i += 8) {
+		unsigned int version, ahead;
+		uint64_t word;
+
+		memcpy(&word, page + i, 8);
+		version = (word >> 32) & 0xffff;
+		ahead = (version - least) & 0xffff;
+		if (word >> 48 != FILE_ID || (uint32_t)word << 3 != off + i || ahead > 0x7fff)
+			fail("offset 0x%llx: 0x%016llx was read, a read that began after version %u was written",
+			     (unsigned long long)(off + i), (unsigned long long)word, least & 0xffff);
+	}
+}
+
+/* Reads the last pages most, for these are written last, and evicts what it read. */
+static void *read_and_evict(void *arg)
+{
+	char *map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	char *page = page_buffer(page_size);
+	uint64_t rnd = 1;
+
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	for (;;) {
+		unsigned int index = PAGES - 1 - random_below(&rnd, 2) * random_below(&rnd, PAGES);
+		unsigned int least = atomic_load(&floor_version);
+		off_t off = index * page_size;
+
+		/* One that is cut off now is no news; a mapped one would be a signal. */
+		if (pread(fd, page, page_size, off) != (ssize_t)page_size)
+			continue;
+		if (!zeroes)
+			see(page, off, least);
+		/* Populating maps what is there; reclaim takes only what is mapped. */
+		if (!madvise(map + off, page_size, MADV_POPULATE_READ))
+			madvise(map + off, page_size, MADV_PAGEOUT);
+	}
+	return arg;
+}
+
+struct race {
+	const char *name;
+	void (*change)(void);
+	bool zeroes, device;
+};
+
+static void race(void *arg)
+{
+	unsigned int changes = soak ? 5000 : 40;
+	unsigned long stores = counter("stores"), loads = counter("loads");
+	const struct race *r = arg;
+	unsigned int version = 1;
+	uint64_t rnd = 1;
+	pthread_t thread;
+	pid_t reclaimer;
+
+	need_volume(&volume);
+	name = r->device ? volume.dev + strlen("/dev/") : "raced";
+	fd = MUST(volume_file(&volume, name, O_RDWR | O_CREAT));
+	direct = volume_file(&volume, name, O_RDWR | O_DIRECT);
+	if (direct < 0)
+		skip("no direct I/O");
+	model = page_buffer(BYTES);
+	got = page_buffer(BYTES);
+	zeroes = r->zeroes;
+	atomic_store(&floor_version, version);
+	stamp(model, 0, BYTES, FILE_ID, version);
+	change_write_and_sync();
+
+	reclaimer = reclaim_all_the_time();
+	if (pthread_create(&thread, NULL, read_and_evict, NULL))
+		fail("no thread");
+	while (version <= changes) {
+		stamp(model, 0, BYTES, FILE_ID, ++version);
+		r->change();
+		atomic_store(&floor_version, version);
+		for (unsigned int i = 0; i < CHECKED; i++) {
+			off_t off = (PAGES - 1 - (i < CHECKED / 2 ? i : random_below(&rnd, PAGES))) * page_size;
+
+			pread_all(fd, got, page_size, off);
+			expect("after the change", off, got, model + off, page_size);
+		}
+	}
+	stop(reclaimer);
+	diag("%lu pages stored, %lu loaded", counter("stores") - stores,
+	     counter("loads") - loads);
+}
+
+static const struct race on_files[] = {
+	{ "a direct write", change_direct_write, false, false },
+	{ "a buffered write", change_write_and_sync, false, false },
+	{ "a punched hole", change_punch, true, false },
+	{ "a truncation", change_truncate, true, false },
+	{ "a clone", change_clone, false, false },
+}, on_devices[] = {
+	{ "a direct write", change_direct_write, false, true },
+	{ "a zero-out", change_zeroout, true, true },
+};
+
+static const char * const kinds[] = { "ext4", "xfs", "f2fs" };
+
+static const struct volume_kind *kind_named(const char *kind)
+{
+	unsigned int k = 0;
+
+	while (strcmp(volume_kinds[k].name, kind))
+		k++;
+	return &volume_kinds[k];
+}
+
+int main(void)
+{
+	start(ARRAY_SIZE(kinds) * ARRAY_SIZE(on_files) + ARRAY_SIZE(on_devices));
+	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
+		volume_open(&volume, kind_named(kinds[k]));
+		for (unsigned int i = 0; i < ARRAY_SIZE(on_files); i++)
+			run(race, (void *)&on_files[i], "%s: after %s no read sees what was before", kinds[k],
+			    on_files[i].name);
+		volume_close(&volume);
+	}
+	volume = (struct volume){ .image = "/tmp/device", .dir = "/dev", .loop = -1 };
+	loop_open(&volume, BYTES);
+	for (unsigned int i = 0; i < ARRAY_SIZE(on_devices); i++)
+		run(race, (void *)&on_devices[i], "block device: after %s no read sees what was before",
+		    on_devices[i].name);
+	close(volume.loop);
+	return finish();
+}
