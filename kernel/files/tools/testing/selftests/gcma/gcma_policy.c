@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Every area has the policy that the command line gave it, and says so, and what else it says is consistent. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gcma_util.h"
+
+static const char * const policies[] = { "none", "movable", "gcma" };
+
+/* All areas, whatever their policy */
+static unsigned int nr_areas;
+static char names[16][NAME_MAX + 1];
+
+static void find_areas(void)
+{
+	DIR *dir = opendir(CMA_SYSFS);
+	struct dirent *entry;
+
+	while (dir && nr_areas < ARRAY_SIZE(names) && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			strcpy(names[nr_areas++], entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+static bool known(const char *policy)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(policies); i++)
+		if (!strcmp(policy, policies[i]))
+			return true;
+	return false;
+}
+
+static bool area_word(const char *area, const char *file, char *word, size_t size)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", area, file);
+	return read_word(path, word, size);
+}
+
+static void need_policies(void)
+{
+	char word[32];
+
+	if (!nr_areas)
+		skip("no CMA area (cma=)");
+	if (!area_word(names[0], "policy", word, sizeof(word)))
+		skip("this kernel has no policies (CONFIG_GCMA)");
+}
+
+/* The words of cma_policy= one after the other; the kernel takes the last that fits. */
+static char *policy_words(void)
+{
+	static char cmdline[4096];
+	char *at, *words = NULL;
+
+	cmdline[0] = ' ';
+	read_word("/proc/cmdline", cmdline + 1, sizeof(cmdline) - 1);
+	for (at = cmdline; (at = strstr(at, " cma_policy=")); at++)
+		words = at + strlen(" cma_policy=");
+	if (words)
+		words[strcspn(words, " ")] = '\0';
+	return words;
+}
+
+static void expected_policy(const char *area, const char *words, char *policy, size_t size)
+{
+	char copy[512], *at = copy, *word;
+
+	snprintf(policy, size, "movable");
+	snprintf(copy, sizeof(copy), "%s", words ? words : "");
+	while ((word = strsep(&at, ","))) {
+		char *colon = strrchr(word, ':');
+
+		if (colon)
+			*colon = '\0';
+		/* the default area is the one that cma= made */
+		if (known(colon ? colon + 1 : word) && !strcmp(area, colon ? word : "reserved"))
+			snprintf(policy, size, "%s", colon ? colon + 1 : word);
+	}
+}
+
+static void as_on_command_line(void *arg __attribute__((unused)))
+{
+	const char *words = policy_words();
+
+	need_policies();
+	for (unsigned int i = 0; i < nr_areas; i++) {
+		char policy[32], want[32];
+
+		if (!area_word(names[i], "policy", policy, sizeof(policy)))
+			fail("%s has no policy", names[i]);
+		expected_policy(names[i], words, want, sizeof(want));
+		if (strcmp(policy, want))
+			fail("%s is %s, cma_policy=%s asks for %s", names[i], policy, words ? words : "", want);
+		diag("%s: %s", names[i], policy);
+	}
+}
+
+static bool log_has(const char *text)
+{
+	int fd = MUST(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+	bool found = false;
+	char line[8192];
+	ssize_t len;
+
+	while (!found && ((len = read(fd, line, sizeof(line) - 1)) > 0 || errno == EPIPE)) {
+		if (len < 0)
+			continue;
+		line[len] = '\0';
+		found = strstr(line, "cma_policy") && strstr(line, text);
+	}
+	close(fd);
+	return found;
+}
+
+static bool is_area(const char *name)
+{
+	for (unsigned int i = 0; i < nr_areas; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+static void wrong_words_are_logged(void *arg __attribute__((unused)))
+{
+	char *words = policy_words(), *word;
+	unsigned int wrong = 0;
+
+	need_policies();
+	while (words && (word = strsep(&words, ","))) {
+		char *colon = strrchr(word, ':');
+
+		if (known(colon ? colon + 1 : word)) {
+			if (!colon || (*colon = '\0', is_area(word)))
+				continue;
+		}
+		wrong++;
+		if (!log_has(word))
+			fail("the log says nothing about '%s'", word);
+	}
+	if (!wrong)
+		skip("nothing wrong on the command line");
+}
+
+static unsigned long number(const char *area, const char *file)
+{
+	char word[64], *end;
+	unsigned long n;
+
+	if (!area_word(area, file, word, sizeof(word)))
+		fail("%s has no %s", area, file);
+	n = strtoul(word, &end, 10);
+	if (end == word || *end)
+		fail("%s of %s is '%s', not a number", file, area, word);
+	return n;
+}
+
+static void page_counts(void *arg __attribute__((unused)))
+{
+	need_policies();
+	for (unsigned int i = 0; i < nr_areas; i++) {
+		unsigned long total = number(names[i], "total_pages"), count;
+		unsigned long available = number(names[i], "available_pages");
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/count", names[i]);
+		if (read_number(path, &count) && count != total)
+			fail("%s: total_pages %lu, count %lu", names[i], total, count);
+		if (available > total)
+			fail("%s: %lu of %lu pages are available", names[i], available, total);
+	}
+}
+
+static const char * const counters[] = {
+	"tenants_file", "stores", "loads", "misses", "recycles", "dropped", "revoked", "quarantined", "refused_fs",
+	"refused_large", "refused_private", "refused_admission", "refused_busy",
+};
+
+static void counters_of_gcma_areas(void *arg __attribute__((unused)))
+{
+	need_gcma();
+	for (unsigned int i = 0; i < nr_areas; i++) {
+		char policy[32], path[PATH_MAX];
+		struct stat st;
+
+		if (!area_word(names[i], "policy", policy, sizeof(policy)) || strcmp(policy, "gcma"))
+			continue;
+		for (unsigned int c = 0; c < ARRAY_SIZE(counters); c++) {
+			number(names[i], counters[c]);
+			snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", names[i], counters[c]);
+			MUST(stat(path, &st));
+			if ((st.st_mode & 0777) != 0444)
+				fail("%s has mode %o", path, st.st_mode & 0777);
+		}
+		if (number(names[i], "loads") > number(names[i], "stores"))
+			fail("%s: more loads than stores", names[i]);
+		if (number(names[i], "tenants_file") > number(names[i], "available_pages"))
+			fail("%s: more tenants than available pages", names[i]);
+	}
+}
+
+/* start() has set it to "always", finish() restores it. */
+static void admission(void *arg __attribute__((unused)))
+{
+	static const char * const words[] = { "adaptive", "seldom", "always" };
+	char path[PATH_MAX], word[32];
+
+	need_gcma();
+	for (unsigned int i = 0; i < nr_areas; i++) {
+		if (!area_word(names[i], "admission", word, sizeof(word)))
+			continue;
+		snprintf(path, sizeof(path), CMA_SYSFS "/%s/admission", names[i]);
+		for (unsigned int w = 0; w < ARRAY_SIZE(words); w++) {
+			if (write_file(path, "%s\n", words[w]))
+				fail("%s cannot be set to %s", path, words[w]);
+			area_word(names[i], "admission", word, sizeof(word));
+			if (strcmp(word, words[w]))
+				fail("%s was set to %s and is %s", path, words[w], word);
+			if (write_file(path, "sometimes") != -EINVAL)
+				fail("%s takes anything", path);
+			area_word(names[i], "admission", word, sizeof(word));
+			if (strcmp(word, words[w]))
+				fail("a wrong word changed %s", path);
+		}
+	}
+}
+
+static void vmstat_agrees(void *arg __attribute__((unused)))
+{
+	static const struct { const char *event, *counter; } pairs[] = {
+		{ "gcma_store", "stores" }, { "gcma_load", "loads" }, { "gcma_miss", "misses" },
+		{ "gcma_recycle", "recycles" },
+	};
+
+	need_gcma();
+	vmstat("gcma_refuse");
+	for (unsigned int i = 0; i < ARRAY_SIZE(pairs); i++) {
+		/* others may be at work: between two looks */
+		unsigned long low = counter(pairs[i].counter), events = vmstat(pairs[i].event);
+		unsigned long high = counter(pairs[i].counter);
+
+		if (events < low || events > high)
+			fail("%s is %lu, %s %lu to %lu", pairs[i].event, events, pairs[i].counter, low, high);
+	}
+}
+
+/* The frames' own flags */
+
+#define KPF_BUDDY	10
+#define KPF_RESERVED	32
+
+static void frames_stay_out(void *arg __attribute__((unused)))
+{
+	int flags = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	unsigned long base, pages;
+	struct area area;
+	uint64_t *word;
+
+	need_gcma();
+	need_area(&area);
+	if (flags < 0)
+		skip("no /proc/kpageflags");
+	base = area_debug(&area, "base_pfn");
+	pages = area.pages;
+	word = page_buffer(pages * sizeof(*word));
+	pread_all(flags, word, pages * sizeof(*word), base * sizeof(*word));
+	for (unsigned long i = 0; i < pages; i++)
+		if (word[i] & (1ull << KPF_BUDDY | 1ull << KPF_RESERVED))
+			fail("frame %lu has flags 0x%llx", i, (unsigned long long)word[i]);
+}
+
+static void frame_map(void *arg __attribute__((unused)))
+{
+	unsigned long frames = 0, tenants = 0, held = 0;
+	char path[PATH_MAX];
+	struct area area;
+	FILE *file;
+	int c;
+
+	need_gcma();
+	need_area(&area);
+	snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/frames", area.name);
+	file = fopen(path, "re");
+	if (!file)
+		fail("%s: %s", path, strerror(errno));
+	while ((c = getc(file)) != EOF) {
+		frames += c != '\n';
+		tenants += c == 'T';
+		held += c == '#' || c == 'Q';
+	}
+	fclose(file);
+	if (frames != area.pages || area.pages - held != area_number(&area, "available_pages"))
+		fail("of %lu frames %lu are shown, %lu held; %lu are available", area.pages, frames, held,
+		     area_number(&area, "available_pages"));
+	diag("%lu frames: %lu tenants, %lu held", frames, tenants, held);
+}
+
+int main(void)
+{
+	start(8);
+	find_areas();
+	run(as_on_command_line, NULL, "every area has the policy of the command line, or movable");
+	run(wrong_words_are_logged, NULL, "what is wrong on the command line is in the log");
+	run(page_counts, NULL, "every area tells its pages and how many are available");
+	run(counters_of_gcma_areas, NULL, "gcma areas have all counters, and they are consistent");
+	run(admission, NULL, "admission takes its three words and no other");
+	run(vmstat_agrees, NULL, "vmstat agrees with the counters of the areas");
+	run(frames_stay_out, NULL, "no frame of a gcma area is reserved or in the buddy allocator");
+	run(frame_map, NULL, "the frame map has a character for every frame");
+	return finish();
+}
