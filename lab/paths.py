@@ -2,6 +2,7 @@
 """Where things lie: the checkout, and the cache folder beside the user's other caches."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,10 @@ MB = 1_000_000
 def cache() -> Path:
     """The cache folder, made if missing: $GCMA_CACHE, else ~/.cache/gcma."""
     folder = Path(os.environ.get("GCMA_CACHE") or Path.home() / ".cache/gcma")
+    if re.search(r"[\s:]", str(folder)):
+        raise LabError(
+            f"the kernel's make takes no blanks and colons: {folder!s} cannot be the cache"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -15,7 +15,7 @@ PACKAGES = {
     "kernel source": ["linux-source-6.12"],
     "kernel build": [
         *("build-essential", "bc", "bison", "flex", "kmod", "xz-utils"),
-        *("libelf-dev", "libssl-dev", "patch", "git"),
+        *("libelf-dev", "libssl-dev", "patch", "git", "cpio"),
     ],
     "guests": ["qemu-system-x86", "busybox-static", "iproute2"],
     "filesystems": [

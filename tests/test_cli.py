@@ -57,6 +57,14 @@ def test_cache_that_cannot_be_written(
     assert "cannot write to the cache folder /proc/gcma" in capsys.readouterr().err
 
 
+def test_cache_that_make_cannot_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path / "my cache"))
+    assert cli.main(["build"]) == 1
+    assert "takes no blanks" in capsys.readouterr().err
+
+
 def test_full_disk_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
