@@ -15,7 +15,7 @@ static struct area area;
 
 /* dma-buf heap */
 
-static void heap_accounting(void *arg __attribute__((unused)))
+static void heap_accounting(void)
 {
 	const unsigned long sizes[] = { 1, 2, 64, 255, 1024 };
 	int heap;
@@ -28,7 +28,8 @@ static void heap_accounting(void *arg __attribute__((unused)))
 		unsigned long pages = sizes[i], got = area_number(&area, "alloc_pages_success");
 		unsigned long back = area_number(&area, "release_pages_success");
 		int buffer = MUST(heap_alloc(heap, pages * page_size));
-		char *map = mmap(NULL, pages * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, buffer, 0);
+		char *map = mmap(NULL, pages * page_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+				 buffer, 0);
 
 		if (map == MAP_FAILED)
 			fail("mmap: %s", strerror(errno));
@@ -46,7 +47,7 @@ static void heap_accounting(void *arg __attribute__((unused)))
 
 /* hugetlb: 1 GiB pages */
 
-#define HUGE_BYTES	(1ul << 30)
+#define HUGE_BYTES	MIB(1024)
 #define HUGE_NUMBER	"/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 
 #ifndef MAP_HUGE_1GB
@@ -105,7 +106,7 @@ static char *huge_map(void)
 	return map;
 }
 
-static void hugetlb_page(void *arg __attribute__((unused)))
+static void hugetlb_page(void)
 {
 	char *map, *want = page_buffer(page_size);
 
@@ -127,7 +128,7 @@ static void hugetlb_page(void *arg __attribute__((unused)))
 }
 
 /* A reference outlives the mapping and the pool: the page may not be lent before it is gone. */
-static void hugetlb_held(void *arg __attribute__((unused)))
+static void hugetlb_held(void)
 {
 	struct iovec vec = { .iov_len = page_size };
 	char *want = page_buffer(page_size), *got = page_buffer(page_size);
@@ -161,7 +162,7 @@ static void hugetlb_held(void *arg __attribute__((unused)))
 #define PHOTO_BYTES	(1920ul * 1080 * 2)
 #define PHOTO_FORMAT	"width=1920,height=1080,pixelformat=YUYV"
 
-static void camera(void *arg __attribute__((unused)))
+static void photo(void)
 {
 	unsigned long pages = PHOTO_BUFFERS * ((PHOTO_BYTES + page_size - 1) / page_size);
 	unsigned long got, free_before, frame[PHOTO_BUFFERS];
@@ -175,12 +176,12 @@ static void camera(void *arg __attribute__((unused)))
 	if (allocators[0] != '1')
 		skip("vivid.allocators=1 is not set: buffers do not come from an area");
 	if (area.pages < 2 * pages)
-		skip("the area is too small for %d photos", PHOTO_BUFFERS);
+		skip("the area is too small for %d shots", PHOTO_BUFFERS);
 
 	free_before = area_free(&area);
 	got = area_number(&area, "alloc_pages_success");
 	if (shell("v4l2-ctl -d /dev/video0 --set-fmt-video=" PHOTO_FORMAT
-		  " --stream-mmap=%d --stream-count=1 --stream-to=/tmp/photo", PHOTO_BUFFERS))
+		  " --stream-mmap=%d --stream-count=1 --stream-to=/tmp/shot", PHOTO_BUFFERS))
 		skip("v4l2-ctl does not work here");
 	got = area_number(&area, "alloc_pages_success") - got;
 	if (got < pages)
@@ -189,19 +190,19 @@ static void camera(void *arg __attribute__((unused)))
 		fail("%lu pages are free instead of %lu", area_free(&area), free_before);
 
 	/* The test picture is not black. */
-	file = fopen("/tmp/photo", "re");
+	file = fopen("/tmp/shot", "re");
 	if (!file || fseek(file, PHOTO_BYTES / 2, SEEK_SET) ||
 	    fread(frame, sizeof(frame), 1, file) != 1 || !frame[0])
-		fail("there is no photo");
+		fail("there is no picture");
 	fclose(file);
 }
 
 int main(void)
 {
 	start(4);
-	run(heap_accounting, NULL, "a dma-buf heap takes and returns what was asked for");
-	run(hugetlb_page, NULL, "a 1 GiB page comes from the area and goes back");
-	run(hugetlb_held, NULL, "a 1 GiB page that a pipe holds is not lent before the pipe is empty");
-	run(camera, NULL, "a camera streams from buffers of the area");
+	run(heap_accounting, "a dma-buf heap takes and returns what was asked for");
+	run(hugetlb_page, "a 1 GiB page comes from the area and goes back");
+	run(hugetlb_held, "a 1 GiB page that a pipe holds is not lent before the pipe is empty");
+	run(photo, "a camera streams from buffers of the area");
 	return finish();
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A page that was evicted and comes back holds what was written, on every filesystem and by every way to read. */
+/*
+ * A page that was evicted and comes back holds what was written, on every filesystem and by
+ * every way to read.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -23,7 +26,7 @@ static void by_pread(int fd, char *buf)
 	const size_t piece = 3001;
 
 	for (off_t off = DATA_BYTES / piece * piece; off >= 0; off -= piece)
-		pread_all(fd, buf + off, min(piece, DATA_BYTES - off), off);
+		pread_all(fd, buf + off, MIN(piece, DATA_BYTES - off), off);
 }
 
 static void by_mmap(int fd, char *buf)
@@ -89,6 +92,7 @@ static const struct way {
 };
 
 static struct volume volume;
+static const struct way *way;		/* of this test */
 static char *want, *got;
 
 static int data_file(void)
@@ -113,9 +117,8 @@ static void data_write(void)
 	close(fd);
 }
 
-static void content(void *arg)
+static void content(void)
 {
-	const struct way *way = arg;
 	int fd;
 
 	need_volume(&volume);
@@ -127,7 +130,7 @@ static void content(void *arg)
 	}
 }
 
-static void content_direct(void *arg __attribute__((unused)))
+static void content_direct(void)
 {
 	unsigned long before;
 	int fd, direct;
@@ -142,11 +145,15 @@ static void content_direct(void *arg __attribute__((unused)))
 	pread_all(direct, got, DATA_BYTES, 0);
 	expect("direct read", 0, got, want, DATA_BYTES);
 	if (disk_reads(&volume) - before < DATA_BYTES)
-		fail("a direct read of %zu bytes took %lu from the disk", DATA_BYTES, disk_reads(&volume) - before);
+		fail("a direct read of %zu bytes took %lu from the disk", DATA_BYTES,
+		     disk_reads(&volume) - before);
 }
 
-/* Whole large folios: how many of them have tenants is the policy's choice, what they hold is not. */
-static void content_large(void *arg __attribute__((unused)))
+/*
+ * Whole large folios: how many of them have tenants is the policy's choice, what they hold is
+ * not.
+ */
+static void content_large(void)
 {
 	int fd;
 
@@ -162,10 +169,9 @@ static void content_large(void *arg __attribute__((unused)))
 	}
 }
 
-static void loads(void *arg)
+static void served_by_area(void)
 {
 	unsigned long stored, loaded, disk, pages = DATA_BYTES / page_size;
-	const struct way *way = arg;
 	int fd;
 
 	need_gcma();
@@ -202,14 +208,17 @@ int main(void)
 
 		volume_open(&volume, &volume_kinds[k]);
 		data_write();
-		for (unsigned int w = 0; w < ARRAY_SIZE(ways); w++)
-			run(content, (void *)&ways[w], "%s: evicted pages come back unchanged through %s", kind,
-			    ways[w].name);
-		run(content_direct, NULL, "%s: a direct read of evicted pages takes the disk's content", kind);
-		run(content_large, NULL, "%s: pages written in one large write come back unchanged", kind);
-		for (unsigned int w = 0; w < ARRAY_SIZE(ways); w++)
-			run(loads, (void *)&ways[w], "%s: every evicted page is loaded, none read from the disk, through %s",
-			    kind, ways[w].name);
+		for (way = ways; way < ways + ARRAY_SIZE(ways); way++)
+			run(content, "%s: evicted pages come back unchanged through %s", kind,
+			    way->name);
+		run(content_direct, "%s: a direct read of evicted pages takes the disk's content",
+		    kind);
+		run(content_large, "%s: pages written in one large write come back unchanged",
+		    kind);
+		for (way = ways; way < ways + ARRAY_SIZE(ways); way++)
+			run(served_by_area,
+			    "%s: all is loaded and nothing read from the disk through %s", kind,
+			    way->name);
 		volume_close(&volume);
 	}
 	return finish();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Random operations on one file against a model of it in memory, in the manner of fsx, while the file's pages are
- * reclaimed all the time.
+ * Random operations on one file against a model of it in memory, in the manner of fsx, while the
+ * file's pages are reclaimed all the time.
  *
  *	gcma_fsx [-N operations] [-S seed] [-d directory | -t kind] [-f letters]
  *
- * Without -d every kind of volume is made and tested, or the one named with -t; read-only ones with the reading
- * operations only. -f chooses operations by the letters in ops[] below. A failure prints the seed and the operations
- * that led to it.
+ * Without -d every kind of volume is made and tested, or the one named with -t; read-only ones
+ * with the reading operations only. -f chooses operations by the letters in ops[] below. A
+ * failure prints the seed and the operations that led to it.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -28,7 +28,7 @@
 
 static struct {
 	unsigned long ops;
-	uint64_t seed;
+	u64 seed;
 	const char *dir;
 	const char *kind;
 	const char *letters;
@@ -38,11 +38,12 @@ static struct {
 static char *model, *buf;
 static off_t size;
 
+static struct volume volume;	/* unless options.dir */
 static char path[256];
 static int fd, direct;		/* direct: -1 where there is no O_DIRECT */
 static bool readonly;
 static size_t block;		/* of the filesystem */
-static uint64_t rnd;
+static u64 rnd;
 static unsigned long done;
 
 static struct {
@@ -90,15 +91,20 @@ static void open_file(void)
 }
 
 /*
- * The operations. Each gets a random range, of which it makes what it needs: history shows the range it was given.
- * False: the filesystem does not have this operation.
+ * The operations. Each is given a random range, of which it makes what it needs; history shows what
+ * it was given. False: the filesystem does not have this operation.
  */
+static struct {
+	off_t off;
+	size_t len;
+} given;
+
 static size_t inside(off_t *off, size_t len)
 {
 	if (!size)
 		return 0;
 	*off %= size;
-	return min(len, (size_t)(size - *off));
+	return MIN(len, (size_t)(size - *off));
 }
 
 static void grow(off_t end)
@@ -113,8 +119,10 @@ static void stamp_model(off_t off, size_t len)
 	grow(off + len);
 }
 
-static bool op_read(off_t off, size_t len)
+static bool op_read(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	size_t n = inside(&off, len);
 
 	MUST(lseek(fd, off, SEEK_SET));
@@ -123,8 +131,10 @@ static bool op_read(off_t off, size_t len)
 	return true;
 }
 
-static bool op_pread(off_t off, size_t len)
+static bool op_pread(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	size_t n = inside(&off, len);
 
 	check_count("pread", pread(fd, buf, n, off), n);
@@ -132,8 +142,11 @@ static bool op_pread(off_t off, size_t len)
 	return true;
 }
 
-static bool op_write(off_t off, size_t len)
+static bool op_write(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
+
 	stamp_model(off, len);
 	check_count("pwrite", pwrite(fd, model + off, len, off), len);
 	return true;
@@ -149,8 +162,10 @@ static char *map(off_t off, size_t len, int prot)
 }
 
 /* Up to the end of the page: nothing but zeroes may lie behind the end of the file. */
-static bool op_map_read(off_t off, size_t len)
+static bool op_map_read(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	size_t n = inside(&off, len), to_page;
 	char *at;
 
@@ -165,8 +180,10 @@ static bool op_map_read(off_t off, size_t len)
 	return true;
 }
 
-static bool op_map_write(off_t off, size_t len)
+static bool op_map_write(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	off_t start = off - off % page_size;
 	size_t n = len + off % page_size;
 	char *at;
@@ -181,8 +198,10 @@ static bool op_map_write(off_t off, size_t len)
 	return true;
 }
 
-static bool op_truncate(off_t off, size_t len __attribute__((unused)))
+static bool op_truncate(void)
 {
+	off_t off = given.off;
+
 	if (off < size)
 		memset(model + off, 0, size - off);
 	size = off;
@@ -201,8 +220,10 @@ static bool allocate(int mode, off_t off, size_t len)
 	return false;
 }
 
-static bool op_preallocate(off_t off, size_t len)
+static bool op_preallocate(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	bool keep = random_below(&rnd, 2);
 
 	if (!allocate(keep ? FALLOC_FL_KEEP_SIZE : 0, off, len))
@@ -212,8 +233,10 @@ static bool op_preallocate(off_t off, size_t len)
 	return true;
 }
 
-static bool op_punch(off_t off, size_t len)
+static bool op_punch(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	size_t n = inside(&off, len);
 
 	if (!n)
@@ -222,8 +245,10 @@ static bool op_punch(off_t off, size_t len)
 	return allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, n);
 }
 
-static bool op_zero(off_t off, size_t len)
+static bool op_zero(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	bool keep = random_below(&rnd, 2);
 
 	if (!allocate(FALLOC_FL_ZERO_RANGE | (keep ? FALLOC_FL_KEEP_SIZE : 0), off, len))
@@ -234,8 +259,11 @@ static bool op_zero(off_t off, size_t len)
 	return true;
 }
 
-static bool op_collapse(off_t off, size_t len)
+static bool op_collapse(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
+
 	off = align_down(off, block);
 	len = align_down(len, block);
 	if (!len || off + (off_t)len >= size)
@@ -248,8 +276,11 @@ static bool op_collapse(off_t off, size_t len)
 	return true;
 }
 
-static bool op_insert(off_t off, size_t len)
+static bool op_insert(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
+
 	off = align_down(off, block);
 	len = align_down(len, block);
 	if (!len || off >= size || size + len > FILE_MAX)
@@ -271,8 +302,10 @@ static void align_direct(off_t *off, size_t *len)
 	*len = align_down(*len, to);
 }
 
-static bool op_direct_read(off_t off, size_t len)
+static bool op_direct_read(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	ssize_t n;
 
 	align_direct(&off, &len);
@@ -281,13 +314,16 @@ static bool op_direct_read(off_t off, size_t len)
 	n = pread(direct, buf, len, off);
 	if (n < 0 && errno == EINVAL && readonly)
 		return len % page_size;		/* sectors may be too fine, pages not */
-	check_count("direct read", n, min(len, (size_t)(size - off)));
+	check_count("direct read", n, MIN(len, (size_t)(size - off)));
 	check("direct read", off, buf, n);
 	return true;
 }
 
-static bool op_direct_write(off_t off, size_t len)
+static bool op_direct_write(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
+
 	align_direct(&off, &len);
 	if (!len)
 		return true;
@@ -297,8 +333,10 @@ static bool op_direct_write(off_t off, size_t len)
 	return true;
 }
 
-static bool op_clone(off_t off, size_t len)
+static bool op_clone(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	struct file_clone_range range = { .src_fd = fd };
 	off_t to = align_down(random_below(&rnd, FILE_MAX - OP_MAX), block);
 
@@ -320,18 +358,24 @@ static bool op_clone(off_t off, size_t len)
 	return true;
 }
 
-static bool op_sync(off_t off, size_t len)
+static bool op_sync(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
+
 	if (random_below(&rnd, 2))
 		MUST(fsync(fd));
 	else
-		MUST(sync_file_range(fd, off, len, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-				     SYNC_FILE_RANGE_WAIT_AFTER));
+		MUST(sync_file_range(fd, off, len,
+				     SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+					     SYNC_FILE_RANGE_WAIT_AFTER));
 	return true;
 }
 
-static bool op_advise(off_t off, size_t len)
+static bool op_advise(void)
 {
+	off_t off = given.off;
+	size_t len = given.len;
 	static const int advice[] = {
 		POSIX_FADV_NORMAL, POSIX_FADV_RANDOM, POSIX_FADV_SEQUENTIAL, POSIX_FADV_WILLNEED,
 		POSIX_FADV_DONTNEED,
@@ -341,7 +385,7 @@ static bool op_advise(off_t off, size_t len)
 	return true;
 }
 
-static bool op_reopen(off_t off __attribute__((unused)), size_t len __attribute__((unused)))
+static bool op_reopen(void)
 {
 	close(fd);
 	if (direct >= 0)
@@ -350,28 +394,28 @@ static bool op_reopen(off_t off __attribute__((unused)), size_t len __attribute_
 	return true;
 }
 
-static bool op_drop(off_t off __attribute__((unused)), size_t len __attribute__((unused)))
+static bool op_drop(void)
 {
 	if (!random_below(&rnd, 32))
-		drop_caches(1 + random_below(&rnd, 3));
+		drop_cached(1 + random_below(&rnd, 3));
 	return true;
 }
 
-static bool op_evict(off_t off __attribute__((unused)), size_t len __attribute__((unused)))
+static bool op_evict(void)
 {
 	struct cachestat cs;
 
 	if (!readonly)
 		MUST(syncfs(fd));
-	cachestat(fd, &cs);
-	reclaim(random_below(&rnd, cs.nr_cache + 1) * page_size);
+	page_cache_state(fd, &cs);
+	push_out(random_below(&rnd, cs.nr_cache + 1) * page_size);
 	return true;
 }
 
 static struct op {
 	char letter;
 	const char *name;
-	bool (*fn)(off_t off, size_t len);
+	bool (*fn)(void);
 	unsigned int weight;
 	bool writes;
 	bool missing;
@@ -408,7 +452,8 @@ static struct op *choose(void)
 		at = random_below(&rnd, total);
 		for (op = ops; at >= op->weight; op++)
 			at -= op->weight;
-		if (!op->missing && !(readonly && op->writes) && strchr(options.letters, op->letter))
+		if (!op->missing && !(readonly && op->writes) &&
+		    strchr(options.letters, op->letter))
 			return op;
 	}
 }
@@ -417,21 +462,23 @@ static void step(void)
 {
 	struct op *op = choose();
 	size_t limit = readonly ? DATA_BYTES : FILE_MAX;
-	off_t off = random_below(&rnd, limit);
-	size_t len = 1 + random_below(&rnd, min(OP_MAX, limit - off));
 	struct stat st;
 
+	given.off = random_below(&rnd, limit);
+	given.len = 1 + random_below(&rnd, MIN(OP_MAX, limit - given.off));
+
 	history[done % LOG_LEN].name = op->name;
-	history[done % LOG_LEN].off = off;
-	history[done % LOG_LEN].len = len;
+	history[done % LOG_LEN].off = given.off;
+	history[done % LOG_LEN].len = given.len;
 	history[done % LOG_LEN].size = size;
-	if (!op->fn(off, len)) {
+	if (!op->fn()) {
 		op->missing = true;
 		diag("no %s here", op->name);
 	}
 	MUST(fstat(fd, &st));
 	if (st.st_size != size) {
-		diag("size is 0x%llx instead of 0x%llx", (unsigned long long)st.st_size, (unsigned long long)size);
+		diag("size is 0x%llx instead of 0x%llx", (unsigned long long)st.st_size,
+		     (unsigned long long)size);
 		give_up();
 	}
 }
@@ -447,7 +494,8 @@ static void begin(const struct volume *v)
 	struct statvfs vfs;
 
 	readonly = v && v->kind->readonly;
-	snprintf(path, sizeof(path), "%s/%s", v ? v->dir : options.dir, readonly ? "data" : "gcma_fsx.data");
+	snprintf(path, sizeof(path), "%s/%s", v ? v->dir : options.dir,
+		 readonly ? "data" : "gcma_fsx.data");
 	model = page_buffer(DATA_BYTES);
 	buf = page_buffer(DATA_BYTES);
 	if (readonly) {
@@ -464,9 +512,9 @@ static void begin(const struct volume *v)
 	rnd = options.seed;
 }
 
-static void fsx(void *arg)
+static void fsx(void)
 {
-	struct volume *v = arg;
+	struct volume *v = options.dir ? NULL : &volume;
 	unsigned long stores = counter("stores"), loads = counter("loads");
 	pid_t reclaimer;
 
@@ -493,8 +541,8 @@ static void fsx(void *arg)
 	}
 	stores = counter("stores") - stores;
 	loads = counter("loads") - loads;
-	diag("seed %llu: %lu operations, %lu pages stored, %lu loaded", (unsigned long long)options.seed,
-	     options.ops, stores, loads);
+	diag("seed %llu: %lu operations, %lu pages stored, %lu loaded",
+	     (unsigned long long)options.seed, options.ops, stores, loads);
 	if (have_gcma() && v && !loads)
 		fail("the area was not used");
 }
@@ -524,19 +572,18 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct volume volume;
-
 	parse(argc, argv);
 	start(options.dir || options.kind ? 1 : nr_volume_kinds);
 	if (options.dir) {
-		run(fsx, NULL, "%s: the file is its model after %lu random operations", options.dir, options.ops);
+		run(fsx, "%s: the file is its model after %lu random operations", options.dir,
+		    options.ops);
 		return finish();
 	}
 	for (unsigned int k = 0; k < nr_volume_kinds; k++) {
 		if (options.kind && strcmp(options.kind, volume_kinds[k].name))
 			continue;
 		volume_open(&volume, &volume_kinds[k]);
-		run(fsx, &volume, "%s: the file is its model after %lu random operations", volume.kind->name,
+		run(fsx, "%s: the file is its model after %lu random operations", volume.kind->name,
 		    options.ops);
 		volume_close(&volume);
 	}

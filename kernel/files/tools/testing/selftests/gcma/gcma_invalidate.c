@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What changes the content of a file behind the page cache also ends the tenants that reclaim left there.
+ * What changes the content of a file behind the page cache also ends the tenants that reclaim
+ * left there.
  *
- * Every test evicts a file, which on a gcma area makes tenants of its pages, then changes it, and compares it with a
- * model. The order follows the audit in Documentation/mm/gcma.rst: direct I/O, block devices, readers of shadow
- * entries, mappings that are refused, invalidation, truncation, swap, encryption. Points that user space cannot reach
- * (races inside a transition, quarantine, hot-remove) are tested by KUnit.
+ * Every test evicts a file, which on a gcma area makes tenants of its pages, then changes it,
+ * and compares it with a model. The order follows the audit in Documentation/mm/gcma.rst: direct
+ * I/O, block devices, readers of shadow entries, mappings that are refused, invalidation,
+ * truncation, swap, encryption. Points that user space cannot reach (races inside a transition,
+ * quarantine, hot-remove) are tested by KUnit.
  */
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -131,12 +133,13 @@ static void subject_must_read_disk(struct subject *s)
 	disk = disk_reads(&volume) - disk;
 	loads = counter("loads") - loads;
 	if (disk < (unsigned long)s->size || loads >= PAGES)
-		fail("of %lld bytes %lu came from the disk; %lu pages were loaded", (long long)s->size, disk, loads);
+		fail("of %lld bytes %lu came from the disk; %lu pages were loaded",
+		     (long long)s->size, disk, loads);
 }
 
 /* Direct I/O */
 
-static void direct_write(void *arg __attribute__((unused)))
+static void direct_write(void)
 {
 	off_t off = 3 * page_size;
 	struct subject s;
@@ -151,7 +154,7 @@ static void direct_write(void *arg __attribute__((unused)))
 }
 
 /* Sectors smaller than the page: the rest of the page stays. */
-static void direct_write_sectors(void *arg __attribute__((unused)))
+static void direct_write_sectors(void)
 {
 	off_t off = 2 * page_size + 512;
 	struct subject s;
@@ -165,7 +168,7 @@ static void direct_write_sectors(void *arg __attribute__((unused)))
 	subject_check(&s);
 }
 
-static void direct_append(void *arg __attribute__((unused)))
+static void direct_append(void)
 {
 	struct subject s;
 	int direct;
@@ -178,7 +181,7 @@ static void direct_append(void *arg __attribute__((unused)))
 	subject_check(&s);
 }
 
-static void async_direct_write(void *arg __attribute__((unused)))
+static void async_direct_write(void)
 {
 	struct iocb iocb = { 0 }, *iocbs = &iocb;
 	aio_context_t context = 0;
@@ -203,7 +206,7 @@ static void async_direct_write(void *arg __attribute__((unused)))
 
 /* Buffered and mapped writes: the part of the page that is not written is loaded. */
 
-static void small_write(void *arg __attribute__((unused)))
+static void small_write(void)
 {
 	struct subject s;
 
@@ -217,7 +220,7 @@ static void small_write(void *arg __attribute__((unused)))
 	subject_check(&s);
 }
 
-static void append(void *arg __attribute__((unused)))
+static void append(void)
 {
 	struct subject s;
 
@@ -234,7 +237,7 @@ static void append(void *arg __attribute__((unused)))
 	}
 }
 
-static void mapped_write(void *arg __attribute__((unused)))
+static void mapped_write(void)
 {
 	struct subject s;
 	char *map;
@@ -255,7 +258,7 @@ static void mapped_write(void *arg __attribute__((unused)))
 
 /* Truncation */
 
-static void truncate_extend(void *arg __attribute__((unused)))
+static void truncate_extend(void)
 {
 	/* inside a page off and on block boundaries, on a page boundary, nothing left */
 	const off_t cuts[] = { 13 * page_size + 123, 11 * page_size + 1024, 9 * page_size + 3072,
@@ -273,7 +276,7 @@ static void truncate_extend(void *arg __attribute__((unused)))
 	}
 }
 
-static void truncate_write_behind(void *arg __attribute__((unused)))
+static void truncate_write_behind(void)
 {
 	off_t cut = 4 * page_size + 10, off = 9 * page_size + 2000;
 	struct subject s;
@@ -286,7 +289,7 @@ static void truncate_write_behind(void *arg __attribute__((unused)))
 	subject_check(&s);
 }
 
-static void open_truncates(void *arg __attribute__((unused)))
+static void open_truncates(void)
 {
 	struct subject s;
 
@@ -326,12 +329,12 @@ static void zero_parts(int mode, unsigned int id)
 	}
 }
 
-static void punch_hole(void *arg __attribute__((unused)))
+static void punch_hole(void)
 {
 	zero_parts(FALLOC_FL_PUNCH_HOLE, 11);
 }
 
-static void zero_range(void *arg __attribute__((unused)))
+static void zero_range(void)
 {
 	zero_parts(FALLOC_FL_ZERO_RANGE, 12);
 }
@@ -344,7 +347,7 @@ static size_t block_size(int fd)
 	return vfs.f_bsize;
 }
 
-static void collapse_range(void *arg __attribute__((unused)))
+static void collapse_range(void)
 {
 	struct subject s;
 	size_t len;
@@ -359,7 +362,7 @@ static void collapse_range(void *arg __attribute__((unused)))
 	subject_check(&s);
 }
 
-static void insert_range(void *arg __attribute__((unused)))
+static void insert_range(void)
 {
 	struct subject s;
 	size_t len;
@@ -377,7 +380,7 @@ static void insert_range(void *arg __attribute__((unused)))
 
 /* Shared and exchanged blocks */
 
-static void clone_over(void *arg __attribute__((unused)))
+static void clone_over(void)
 {
 	struct file_clone_range range = { 0 };
 	struct subject from, to;
@@ -404,9 +407,10 @@ static void clone_over(void *arg __attribute__((unused)))
 	subject_check(&to);
 }
 
-static void dedupe(void *arg __attribute__((unused)))
+static void dedupe(void)
 {
-	char space[sizeof(struct file_dedupe_range) + sizeof(struct file_dedupe_range_info)] = { 0 };
+	char space[sizeof(struct file_dedupe_range) +
+		   sizeof(struct file_dedupe_range_info)] = { 0 };
 	struct file_dedupe_range *range = (void *)space;
 	struct subject from, to;
 
@@ -437,7 +441,7 @@ static void dedupe(void *arg __attribute__((unused)))
 	subject_check(&from);
 }
 
-static void copy_range(void *arg __attribute__((unused)))
+static void copy_range(void)
 {
 	loff_t in = page_size + 100, out = 3 * page_size + 500;
 	size_t len = 7 * page_size + 33;
@@ -453,13 +457,13 @@ static void copy_range(void *arg __attribute__((unused)))
 }
 
 struct move_extent {
-	uint32_t reserved, donor_fd;
-	uint64_t orig_start, donor_start, len, moved_len;
+	u32 reserved, donor_fd;
+	u64 orig_start, donor_start, len, moved_len;
 };
 
 struct f2fs_move_range {
-	uint32_t dst_fd;
-	uint64_t pos_in, pos_out, len;
+	u32 dst_fd;
+	u64 pos_in, pos_out, len;
 };
 
 #define EXT4_IOC_MOVE_EXT	_IOWR('f', 15, struct move_extent)
@@ -500,7 +504,7 @@ static void exchange_f2fs(struct subject *a, struct subject *b)
 	subject_check(b);
 }
 
-static void exchange(void *arg __attribute__((unused)))
+static void exchange(void)
 {
 	struct subject a, b;
 
@@ -516,7 +520,7 @@ static void exchange(void *arg __attribute__((unused)))
 
 /* Inodes and mounts */
 
-static void unlink_reuse(void *arg __attribute__((unused)))
+static void unlink_reuse(void)
 {
 	unsigned int reused = 0;
 	char path[128];
@@ -543,14 +547,14 @@ static void unlink_reuse(void *arg __attribute__((unused)))
 	diag("%u of 8 inode numbers were reused", reused);
 }
 
-static void closed_and_reopened(void *arg __attribute__((unused)))
+static void closed_and_reopened(void)
 {
 	struct subject s;
 
 	subject_new(&s, 24);
 	close(s.fd);
-	reclaim(MIB(1));
-	drop_caches(2);
+	push_out(MIB(1));
+	drop_cached(2);
 	s.fd = MUST(volume_file(&volume, s.name, O_RDWR));
 	subject_check(&s);
 }
@@ -570,7 +574,7 @@ static off_t data_offset(int fd)
 	return map->fm_extents[0].fe_physical;
 }
 
-static void changed_while_unmounted(void *arg __attribute__((unused)))
+static void changed_while_unmounted(void)
 {
 	struct subject s;
 	off_t at;
@@ -604,8 +608,11 @@ static void small_stamp(char *buf, unsigned int i)
 	stamp(buf, 0, 100 + i, 1000 + i, 1);
 }
 
-/* Inodes whose mappings hold nothing but tenants, some of them less than a block, inline where there is such a thing */
-static void small_files(void *arg __attribute__((unused)))
+/*
+ * Inodes whose mappings hold nothing but tenants, some of them less than a block, inline where
+ * there is such a thing
+ */
+static void small_files(void)
 {
 	char want[1000], got[1000];
 
@@ -619,9 +626,9 @@ static void small_files(void *arg __attribute__((unused)))
 	}
 	sync();
 	for (int round = 0; round < 3; round++) {
-		reclaim(MIB(4));
+		push_out(MIB(4));
 		if (round)
-			drop_caches(2);
+			drop_cached(2);
 		for (unsigned int i = 0; i < SMALL_FILES; i++) {
 			int fd = small_file(i, O_RDONLY);
 
@@ -635,26 +642,26 @@ static void small_files(void *arg __attribute__((unused)))
 
 /* Asking and telling the page cache */
 
-static void dropped_caches(void *arg __attribute__((unused)))
+static void dropped_caches(void)
 {
 	struct subject s;
 
 	subject_new(&s, 26);
-	drop_caches(1);
+	drop_cached(1);
 	subject_must_read_disk(&s);
 }
 
-static void dropped_pages(void *arg __attribute__((unused)))
+static void dropped_pages(void)
 {
 	struct subject s;
 
 	subject_new(&s, 27);
 	subject_read(&s, "before");
-	drop_caches(1);
+	drop_cached(1);
 	subject_must_read_disk(&s);
 }
 
-static void advised_away(void *arg __attribute__((unused)))
+static void advised_away(void)
 {
 	struct subject s;
 
@@ -664,7 +671,7 @@ static void advised_away(void *arg __attribute__((unused)))
 	subject_must_read_disk(&s);
 }
 
-static void advised_pages(void *arg __attribute__((unused)))
+static void advised_pages(void)
 {
 	struct subject s;
 
@@ -675,20 +682,21 @@ static void advised_pages(void *arg __attribute__((unused)))
 	subject_must_read_disk(&s);
 }
 
-static void cachestat_counts(void *arg __attribute__((unused)))
+static void cachestat_counts(void)
 {
 	struct cachestat cs;
 	struct subject s;
 
 	subject_new(&s, 30);
-	cachestat(s.fd, &cs);
+	page_cache_state(s.fd, &cs);
 	if (cs.nr_cache || cs.nr_dirty || cs.nr_writeback)
-		fail("an evicted file has %llu pages in the cache", (unsigned long long)cs.nr_cache);
+		fail("an evicted file has %llu pages in the cache",
+		     (unsigned long long)cs.nr_cache);
 	if (cs.nr_evicted != PAGES || cs.nr_recently_evicted > cs.nr_evicted)
 		fail("of %zu evicted pages %llu are told evicted, %llu recently", PAGES * (size_t)1,
 		     (unsigned long long)cs.nr_evicted, (unsigned long long)cs.nr_recently_evicted);
 	subject_read(&s, "read");
-	cachestat(s.fd, &cs);
+	page_cache_state(s.fd, &cs);
 	if (cs.nr_cache != PAGES || cs.nr_evicted || cs.nr_recently_evicted)
 		fail("of %u resident pages %llu are told cached, %llu evicted", PAGES,
 		     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_evicted);
@@ -705,7 +713,7 @@ static unsigned int resident(char *map)
 	return count;
 }
 
-static void mincore_and_readahead(void *arg __attribute__((unused)))
+static void mincore_and_readahead(void)
 {
 	struct subject s;
 	char *map;
@@ -722,15 +730,15 @@ static void mincore_and_readahead(void *arg __attribute__((unused)))
 		fail("of %u pages read %u are told resident", PAGES, resident(map));
 }
 
-static void refaults_count(void *arg __attribute__((unused)))
+static void refaults_count(void)
 {
 	unsigned long before;
 	struct subject s;
 
 	subject_new(&s, 32);
-	before = vmstat("workingset_refault_file");
+	before = vm_event("workingset_refault_file");
 	subject_read(&s, "read");
-	before = vmstat("workingset_refault_file") - before;
+	before = vm_event("workingset_refault_file") - before;
 	if (before < PAGES)
 		fail("%u pages came back and %lu refaults were counted", PAGES, before);
 }
@@ -743,8 +751,8 @@ static void device_new(struct subject *s, unsigned int id)
 	unlink(volume.image);
 	if (!loop_open(&volume, MIB(4)))
 		skip("%s", volume.missing);
-	strcpy(volume.dir, "/dev");
-	strcpy(s->name, volume.dev + strlen("/dev/"));
+	snprintf(volume.dir, sizeof(volume.dir), "/dev");
+	snprintf(s->name, sizeof(s->name), "%.16s", volume.dev + strlen("/dev/"));
 	s->id = id;
 	s->size = BYTES;
 	s->fd = volume.loop;
@@ -765,7 +773,7 @@ static void device_check(struct subject *s)
 	}
 }
 
-static void device_direct_write(void *arg __attribute__((unused)))
+static void device_direct_write(void)
 {
 	struct subject s;
 
@@ -776,7 +784,7 @@ static void device_direct_write(void *arg __attribute__((unused)))
 	device_check(&s);
 }
 
-static void device_small_write(void *arg __attribute__((unused)))
+static void device_small_write(void)
 {
 	struct subject s;
 
@@ -786,9 +794,9 @@ static void device_small_write(void *arg __attribute__((unused)))
 	device_check(&s);
 }
 
-static void device_discard(void *arg __attribute__((unused)))
+static void device_discard(void)
 {
-	uint64_t range[2] = { 2 * page_size, 4 * page_size };
+	u64 range[2] = { 2 * page_size, 4 * page_size };
 	struct subject s;
 
 	device_new(&s, 35);
@@ -799,9 +807,9 @@ static void device_discard(void *arg __attribute__((unused)))
 	device_check(&s);
 }
 
-static void device_zeroout(void *arg __attribute__((unused)))
+static void device_zeroout(void)
 {
-	uint64_t range[2] = { 5 * page_size, 3 * page_size };
+	u64 range[2] = { 5 * page_size, 3 * page_size };
 	struct subject s;
 
 	device_new(&s, 36);
@@ -810,7 +818,7 @@ static void device_zeroout(void *arg __attribute__((unused)))
 	device_check(&s);
 }
 
-static void device_fallocate(void *arg __attribute__((unused)))
+static void device_fallocate(void)
 {
 	struct subject s;
 
@@ -820,7 +828,10 @@ static void device_fallocate(void *arg __attribute__((unused)))
 	device_check(&s);
 }
 
-/* The medium changes behind the block layer: what BLKFLSBUF and the loop driver's ioctls are for. */
+/*
+ * The medium changes behind the block layer: what BLKFLSBUF and the loop driver's ioctls are
+ * for.
+ */
 static void image_stamp(struct subject *s, const char *image, off_t at)
 {
 	int fd = MUST(open(image, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -831,7 +842,7 @@ static void image_stamp(struct subject *s, const char *image, off_t at)
 	close(fd);
 }
 
-static void device_flush(void *arg __attribute__((unused)))
+static void device_flush(void)
 {
 	struct subject s;
 
@@ -841,7 +852,7 @@ static void device_flush(void *arg __attribute__((unused)))
 	device_check(&s);
 }
 
-static void loop_offset(void *arg __attribute__((unused)))
+static void loop_offset(void)
 {
 	struct loop_info64 info;
 	struct subject s;
@@ -854,7 +865,7 @@ static void loop_offset(void *arg __attribute__((unused)))
 	device_check(&s);
 }
 
-static void loop_other_image(void *arg __attribute__((unused)))
+static void loop_other_image(void)
 {
 	struct subject s;
 	int image;
@@ -882,7 +893,8 @@ static void refused(struct subject *s, const char *what)
 	loads = counter("loads");
 	disk = disk_reads(&volume);
 	subject_read(s, what);
-	if (disk_reads(&volume) - disk < (unsigned long)s->size || counter("loads") - loads >= PAGES)
+	if (disk_reads(&volume) - disk < (unsigned long)s->size ||
+	    counter("loads") - loads >= PAGES)
 		fail("%s came back from the area", what);
 }
 
@@ -901,7 +913,7 @@ static void subject_create_plain(struct subject *s, const char *name, unsigned i
 
 static const struct volume_kind btrfs = { "btrfs", "btrfs", "mkfs.btrfs -q -f -M %s", "", false };
 
-static void refused_btrfs(void *arg __attribute__((unused)))
+static void refused_btrfs(void)
 {
 	struct subject s;
 
@@ -932,7 +944,8 @@ static int encrypted_directory(struct fscrypt_remove_key_arg *remove)
 		add->raw[i] = i * 7;
 	if (ioctl(root, FS_IOC_ADD_ENCRYPTION_KEY, add))
 		skip("no encryption: %s", strerror(errno));
-	memcpy(policy.master_key_identifier, add->key_spec.u.identifier, FSCRYPT_KEY_IDENTIFIER_SIZE);
+	memcpy(policy.master_key_identifier, add->key_spec.u.identifier,
+	       FSCRYPT_KEY_IDENTIFIER_SIZE);
 	remove->key_spec = add->key_spec;
 	snprintf(path, sizeof(path), "%s/secret", volume.dir);
 	MUST(mkdir(path, 0700));
@@ -943,7 +956,7 @@ static int encrypted_directory(struct fscrypt_remove_key_arg *remove)
 	return root;
 }
 
-static void refused_encrypted(void *arg __attribute__((unused)))
+static void refused_encrypted(void)
 {
 	struct fscrypt_remove_key_arg remove = { 0 };
 	struct subject s;
@@ -961,9 +974,9 @@ static void refused_encrypted(void *arg __attribute__((unused)))
 }
 
 /* Swap: pushed out by MADV_PAGEOUT, back by touching */
-static void swapped(char *map, size_t bytes)
+static void swap_and_compare(char *map, size_t bytes)
 {
-	unsigned long out = vmstat("pswpout"), stores = counter("stores");
+	unsigned long out = vm_event("pswpout"), stores = counter("stores");
 	char *want = page_buffer(bytes);
 
 	stamp(want, 0, bytes, 43, 1);
@@ -972,14 +985,14 @@ static void swapped(char *map, size_t bytes)
 		MUST(madvise(map, bytes, MADV_PAGEOUT));
 		expect("swapped memory", 0, map, want, bytes);
 	}
-	out = vmstat("pswpout") - out;
+	out = vm_event("pswpout") - out;
 	stores = counter("stores") - stores;
 	if (out < bytes / page_size)
 		fail("only %lu pages were swapped out", out);
 	diag("%lu pages swapped out, %lu pages stored", out, stores);
 }
 
-static void swap_file(void *arg __attribute__((unused)))
+static void swap_file(void)
 {
 	size_t bytes = MIB(1);
 	char *map, path[64];
@@ -999,11 +1012,11 @@ static void swap_file(void *arg __attribute__((unused)))
 	if (swapon(path, 0))
 		skip("swapon: %s", strerror(errno));
 	map = page_buffer(bytes);
-	swapped(map, bytes);
+	swap_and_compare(map, bytes);
 	MUST(swapoff(path));
 }
 
-static void swapped_tmpfs(void *arg __attribute__((unused)))
+static void swapped_tmpfs(void)
 {
 	size_t bytes = MIB(2);
 	char *map;
@@ -1019,24 +1032,24 @@ static void swapped_tmpfs(void *arg __attribute__((unused)))
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		fail("mmap: %s", strerror(errno));
-	swapped(map, bytes);
+	swap_and_compare(map, bytes);
 	MUST(swapoff("/dev/zram0"));
 	write_file("/sys/block/zram0/reset", "1");
 }
 
 static const struct {
-	void (*fn)(void *arg);
+	void (*fn)(void);
 	const char *name;
 } on_volumes[] = {
-	{ direct_write, "a direct write to evicted pages is what the next read sees" },
+	{ direct_write, "a direct write to evicted pages is read next" },
 	{ direct_write_sectors, "a direct write of sectors keeps the rest of an evicted page" },
 	{ direct_append, "a direct write behind the end of an evicted file appends" },
-	{ async_direct_write, "an asynchronous direct write to evicted pages is what the next read sees" },
+	{ async_direct_write, "an async direct write to evicted pages is read next" },
 	{ small_write, "a small write keeps the rest of an evicted page" },
 	{ append, "appending to an evicted last page keeps what it held" },
 	{ mapped_write, "writes through mmap to pages that came back reach the file" },
-	{ truncate_extend, "an evicted file that is truncated and extended is zero behind the cut" },
-	{ truncate_write_behind, "a write far behind the cut leaves zeroes where evicted pages were" },
+	{ truncate_extend, "an evicted file that is cut and extended is zero behind the cut" },
+	{ truncate_write_behind, "a write far behind the cut leaves zeroes in between" },
 	{ open_truncates, "nothing of an evicted file comes back after O_TRUNC" },
 	{ punch_hole, "holes punched into evicted pages read zero" },
 	{ zero_range, "ranges of evicted pages that were zeroed read zero" },
@@ -1048,7 +1061,7 @@ static const struct {
 	{ exchange, "exchanging blocks of evicted files exchanges what is read" },
 	{ unlink_reuse, "a new file with a reused inode has nothing of the evicted one" },
 	{ closed_and_reopened, "a file that was evicted, closed and dropped reads the same" },
-	{ changed_while_unmounted, "what changed while the volume was unmounted is read after the mount" },
+	{ changed_while_unmounted, "what changed while it was unmounted is read then" },
 	{ small_files, "hundreds of evicted small files keep their content" },
 	{ dropped_caches, "drop_caches drops evicted pages from the area too" },
 	{ dropped_pages, "pages dropped by drop_caches do not go to the area" },
@@ -1059,7 +1072,7 @@ static const struct {
 	{ refaults_count, "evicted pages that come back count as refaults" },
 	{ swap_file, "a swap file whose pages were evicted swaps rightly" },
 }, alone[] = {
-	{ device_direct_write, "block device: a direct write to evicted pages is what the next read sees" },
+	{ device_direct_write, "block device: a direct write to evicted pages is read next" },
 	{ device_small_write, "block device: a small write keeps the rest of an evicted page" },
 	{ device_discard, "block device: discarded evicted pages read zero" },
 	{ device_zeroout, "block device: evicted pages that were zeroed out read zero" },
@@ -1084,10 +1097,10 @@ int main(void)
 			continue;
 		volume_open(&volume, &volume_kinds[k]);
 		for (unsigned int i = 0; i < ARRAY_SIZE(on_volumes); i++)
-			run(on_volumes[i].fn, NULL, "%s: %s", volume.kind->name, on_volumes[i].name);
+			run(on_volumes[i].fn, "%s: %s", volume.kind->name, on_volumes[i].name);
 		volume_close(&volume);
 	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(alone); i++)
-		run(alone[i].fn, NULL, "%s", alone[i].name);
+		run(alone[i].fn, "%s", alone[i].name);
 	return finish();
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Every area has the policy that the command line gave it, and says so, and what else it says is consistent. */
+/*
+ * Every area has the policy that the command line gave it, and says so, and what else it says is
+ * consistent.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +25,7 @@ static void find_areas(void)
 
 	while (dir && nr_areas < ARRAY_SIZE(names) && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			strcpy(names[nr_areas++], entry->d_name);
+			snprintf(names[nr_areas++], sizeof(names[0]), "%s", entry->d_name);
 	if (dir)
 		closedir(dir);
 }
@@ -85,7 +88,7 @@ static void expected_policy(const char *area, const char *words, char *policy, s
 	}
 }
 
-static void as_on_command_line(void *arg __attribute__((unused)))
+static void as_on_command_line(void)
 {
 	const char *words = policy_words();
 
@@ -97,7 +100,8 @@ static void as_on_command_line(void *arg __attribute__((unused)))
 			fail("%s has no policy", names[i]);
 		expected_policy(names[i], words, want, sizeof(want));
 		if (strcmp(policy, want))
-			fail("%s is %s, cma_policy=%s asks for %s", names[i], policy, words ? words : "", want);
+			fail("%s is %s, cma_policy=%s asks for %s", names[i], policy,
+			     words ? words : "", want);
 		diag("%s: %s", names[i], policy);
 	}
 }
@@ -127,7 +131,7 @@ static bool is_area(const char *name)
 	return false;
 }
 
-static void wrong_words_are_logged(void *arg __attribute__((unused)))
+static void wrong_words_are_logged(void)
 {
 	char *words = policy_words(), *word;
 	unsigned int wrong = 0;
@@ -135,11 +139,12 @@ static void wrong_words_are_logged(void *arg __attribute__((unused)))
 	need_policies();
 	while (words && (word = strsep(&words, ","))) {
 		char *colon = strrchr(word, ':');
+		bool right = known(colon ? colon + 1 : word);
 
-		if (known(colon ? colon + 1 : word)) {
-			if (!colon || (*colon = '\0', is_area(word)))
-				continue;
-		}
+		if (colon)
+			*colon = '\0';
+		if (right && (!colon || is_area(word)))
+			continue;
 		wrong++;
 		if (!log_has(word))
 			fail("the log says nothing about '%s'", word);
@@ -148,7 +153,7 @@ static void wrong_words_are_logged(void *arg __attribute__((unused)))
 		skip("nothing wrong on the command line");
 }
 
-static unsigned long number(const char *area, const char *file)
+static unsigned long number_of(const char *area, const char *file)
 {
 	char word[64], *end;
 	unsigned long n;
@@ -161,12 +166,12 @@ static unsigned long number(const char *area, const char *file)
 	return n;
 }
 
-static void page_counts(void *arg __attribute__((unused)))
+static void page_counts(void)
 {
 	need_policies();
 	for (unsigned int i = 0; i < nr_areas; i++) {
-		unsigned long total = number(names[i], "total_pages"), count;
-		unsigned long available = number(names[i], "available_pages");
+		unsigned long total = number_of(names[i], "total_pages"), count;
+		unsigned long available = number_of(names[i], "available_pages");
 		char path[PATH_MAX];
 
 		snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/count", names[i]);
@@ -178,35 +183,37 @@ static void page_counts(void *arg __attribute__((unused)))
 }
 
 static const char * const counters[] = {
-	"tenants_file", "stores", "loads", "misses", "recycles", "dropped", "revoked", "quarantined", "refused_fs",
-	"refused_large", "refused_private", "refused_admission", "refused_busy",
+	"tenants_file", "stores", "loads", "misses", "recycles", "dropped", "revoked",
+	"quarantined", "refused_fs", "refused_large", "refused_private", "refused_admission",
+	"refused_busy",
 };
 
-static void counters_of_gcma_areas(void *arg __attribute__((unused)))
+static void counters_of_gcma_areas(void)
 {
 	need_gcma();
 	for (unsigned int i = 0; i < nr_areas; i++) {
 		char policy[32], path[PATH_MAX];
 		struct stat st;
 
-		if (!area_word(names[i], "policy", policy, sizeof(policy)) || strcmp(policy, "gcma"))
+		if (!area_word(names[i], "policy", policy, sizeof(policy)) ||
+		    strcmp(policy, "gcma"))
 			continue;
 		for (unsigned int c = 0; c < ARRAY_SIZE(counters); c++) {
-			number(names[i], counters[c]);
+			number_of(names[i], counters[c]);
 			snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", names[i], counters[c]);
 			MUST(stat(path, &st));
 			if ((st.st_mode & 0777) != 0444)
 				fail("%s has mode %o", path, st.st_mode & 0777);
 		}
-		if (number(names[i], "loads") > number(names[i], "stores"))
+		if (number_of(names[i], "loads") > number_of(names[i], "stores"))
 			fail("%s: more loads than stores", names[i]);
-		if (number(names[i], "tenants_file") > number(names[i], "available_pages"))
+		if (number_of(names[i], "tenants_file") > number_of(names[i], "available_pages"))
 			fail("%s: more tenants than available pages", names[i]);
 	}
 }
 
 /* start() has set it to "always", finish() restores it. */
-static void admission(void *arg __attribute__((unused)))
+static void three_words(void)
 {
 	static const char * const words[] = { "adaptive", "seldom", "always" };
 	char path[PATH_MAX], word[32];
@@ -231,7 +238,7 @@ static void admission(void *arg __attribute__((unused)))
 	}
 }
 
-static void vmstat_agrees(void *arg __attribute__((unused)))
+static void vmstat_agrees(void)
 {
 	static const struct { const char *event, *counter; } pairs[] = {
 		{ "gcma_store", "stores" }, { "gcma_load", "loads" }, { "gcma_miss", "misses" },
@@ -239,14 +246,15 @@ static void vmstat_agrees(void *arg __attribute__((unused)))
 	};
 
 	need_gcma();
-	vmstat("gcma_refuse");
+	vm_event("gcma_refuse");
 	for (unsigned int i = 0; i < ARRAY_SIZE(pairs); i++) {
 		/* others may be at work: between two looks */
-		unsigned long low = counter(pairs[i].counter), events = vmstat(pairs[i].event);
+		unsigned long low = counter(pairs[i].counter), events = vm_event(pairs[i].event);
 		unsigned long high = counter(pairs[i].counter);
 
 		if (events < low || events > high)
-			fail("%s is %lu, %s %lu to %lu", pairs[i].event, events, pairs[i].counter, low, high);
+			fail("%s is %lu, %s %lu to %lu", pairs[i].event, events, pairs[i].counter,
+			     low, high);
 	}
 }
 
@@ -255,12 +263,12 @@ static void vmstat_agrees(void *arg __attribute__((unused)))
 #define KPF_BUDDY	10
 #define KPF_RESERVED	32
 
-static void frames_stay_out(void *arg __attribute__((unused)))
+static void frames_stay_out(void)
 {
 	int flags = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
 	unsigned long base, pages;
 	struct area area;
-	uint64_t *word;
+	u64 *word;
 
 	need_gcma();
 	need_area(&area);
@@ -275,7 +283,7 @@ static void frames_stay_out(void *arg __attribute__((unused)))
 			fail("frame %lu has flags 0x%llx", i, (unsigned long long)word[i]);
 }
 
-static void frame_map(void *arg __attribute__((unused)))
+static void frame_map(void)
 {
 	unsigned long frames = 0, tenants = 0, held = 0;
 	char path[PATH_MAX];
@@ -296,8 +304,8 @@ static void frame_map(void *arg __attribute__((unused)))
 	}
 	fclose(file);
 	if (frames != area.pages || area.pages - held != area_number(&area, "available_pages"))
-		fail("of %lu frames %lu are shown, %lu held; %lu are available", area.pages, frames, held,
-		     area_number(&area, "available_pages"));
+		fail("of %lu frames %lu are shown, %lu held; %lu are available", area.pages, frames,
+		     held, area_number(&area, "available_pages"));
 	diag("%lu frames: %lu tenants, %lu held", frames, tenants, held);
 }
 
@@ -305,13 +313,13 @@ int main(void)
 {
 	start(8);
 	find_areas();
-	run(as_on_command_line, NULL, "every area has the policy of the command line, or movable");
-	run(wrong_words_are_logged, NULL, "what is wrong on the command line is in the log");
-	run(page_counts, NULL, "every area tells its pages and how many are available");
-	run(counters_of_gcma_areas, NULL, "gcma areas have all counters, and they are consistent");
-	run(admission, NULL, "admission takes its three words and no other");
-	run(vmstat_agrees, NULL, "vmstat agrees with the counters of the areas");
-	run(frames_stay_out, NULL, "no frame of a gcma area is reserved or in the buddy allocator");
-	run(frame_map, NULL, "the frame map has a character for every frame");
+	run(as_on_command_line, "every area has the policy of the command line, or movable");
+	run(wrong_words_are_logged, "what is wrong on the command line is in the log");
+	run(page_counts, "every area tells its pages and how many are available");
+	run(counters_of_gcma_areas, "gcma areas have all counters, and they are consistent");
+	run(three_words, "admission takes its three words and no other");
+	run(vmstat_agrees, "vmstat agrees with the counters of the areas");
+	run(frames_stay_out, "no frame of a gcma area is reserved or in the buddy allocator");
+	run(frame_map, "the frame map has a character for every frame");
 	return finish();
 }

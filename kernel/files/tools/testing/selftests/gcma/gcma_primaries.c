@@ -14,6 +14,8 @@
 
 static struct volume volume;
 static struct area area;
+static int heap;		/* the area's */
+static const char *kind;	/* that fsx is to run on */
 
 /* What the primary process has done, shared with the test */
 static struct {
@@ -32,17 +34,18 @@ static void check_scribble(const unsigned long *map, size_t words, unsigned long
 {
 	for (size_t i = 0; i < words; i++)
 		if (map[i] != seed + i)
-			fail("word %zu of a primary's buffer is 0x%lx instead of 0x%lx", i, map[i], seed + i);
+			fail("word %zu of a primary's buffer is 0x%lx instead of 0x%lx", i, map[i],
+			     seed + i);
 }
 
 /* Allocates up to half of the area, and nobody else allocates: there is always a free run. */
-static void use_heap(void *arg)
+static void use_heap(void)
 {
-	int heap = *(int *)arg;
-	uint64_t rnd = 1;
+	u64 rnd = 1;
 
 	for (unsigned long seed = 1;; seed++) {
-		size_t pages = 1 + random_below(&rnd, area.pages / (1 + random_below(&rnd, 16)) / 2);
+		size_t pages =
+			1 + random_below(&rnd, area.pages / (1 + random_below(&rnd, 16)) / 2);
 		size_t bytes = pages * page_size, words = bytes / sizeof(long);
 		int buffer = heap_alloc(heap, bytes);
 		unsigned long *map;
@@ -66,29 +69,26 @@ static void use_heap(void *arg)
 	}
 }
 
-static int need_heap(void)
+static void need_heap(void)
 {
-	int heap;
-
 	need_area(&area);
 	heap = area_heap(&area);
 	if (heap < 0)
 		skip("area %s has no dma-buf heap", area.name);
-	return heap;
 }
 
-static pid_t start_primary(int *heap)
+static pid_t start_primary(void)
 {
-	*heap = need_heap();
+	need_heap();
 	memset(primary, 0, sizeof(*primary));
-	return background(use_heap, heap);
+	return background(use_heap);
 }
 
 static void stop_primary(pid_t pid)
 {
 	stop(pid);
-	diag("%lu allocations of %lu pages in all, %lu failed", primary->allocations, primary->pages,
-	     primary->failures);
+	diag("%lu allocations of %lu pages in all, %lu failed", primary->allocations,
+	     primary->pages, primary->failures);
 	if (!primary->allocations)
 		fail("nothing was allocated");
 	if (area.gcma && primary->failures)
@@ -121,15 +121,15 @@ static void file_check(int fd, unsigned int id)
 	munmap(got, FILE_BYTES);
 }
 
-static void files_under_primaries(void *arg __attribute__((unused)))
+static void files_under_primaries(void)
 {
-	int fds[FILES], heap, rounds = soak ? 1000 : 12;
+	int fds[FILES], rounds = soak ? 1000 : 12;
 	pid_t pid;
 
 	need_volume(&volume);
 	for (unsigned int i = 0; i < FILES; i++)
 		fds[i] = file_create(i + 1);
-	pid = start_primary(&heap);
+	pid = start_primary();
 	for (int round = 0; round < rounds; round++) {
 		for (unsigned int i = 0; i < FILES; i++)
 			evict(fds[i]);
@@ -139,15 +139,14 @@ static void files_under_primaries(void *arg __attribute__((unused)))
 	stop_primary(pid);
 }
 
-static void fsx_under_primaries(void *arg)
+static void fsx_under_primaries(void)
 {
-	const char *kind = arg;
 	char self[256] = "", log[512];
-	int heap, status;
+	int status;
 	pid_t pid;
 
 	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1));
-	pid = start_primary(&heap);
+	pid = start_primary();
 	status = shell("%s/gcma_fsx -t %s -N %u", dirname(self), kind, soak ? 100000 : 1000);
 	stop_primary(pid);
 	if (status) {
@@ -160,13 +159,13 @@ static void fsx_under_primaries(void *arg)
 }
 
 /* The whole area: every tenant has to go, and its file is read from the disk. */
-static void whole_area(void *arg __attribute__((unused)))
+static void whole_area(void)
 {
-	int fd, heap, buffer;
+	int fd, buffer;
 	char *map;
 
 	need_volume(&volume);
-	heap = need_heap();
+	need_heap();
 	fd = file_create(1);
 	evict_to_area(fd);
 	buffer = heap_alloc(heap, area_free(&area) * page_size);
@@ -193,7 +192,7 @@ static void whole_area(void *arg __attribute__((unused)))
 }
 
 /* A pattern that the kernel writes and checks, without a mapping of it */
-static void bench_hold(void *arg __attribute__((unused)))
+static void kernel_pattern(void)
 {
 	unsigned int rounds = soak ? 500 : 10;
 	char path[320];
@@ -228,32 +227,32 @@ static void expect_refused(int ret, unsigned long free_before, const char *what)
 	if (ret >= 0)
 		fail("%s was allocated", what);
 	if (area_free(&area) != free_before)
-		fail("after %s was refused %lu pages are free instead of %lu", what, area_free(&area), free_before);
+		fail("after %s was refused %lu pages are free instead of %lu", what,
+		     area_free(&area), free_before);
 	if (area.gcma && area_number(&area, "available_pages") != free_before)
-		fail("available_pages is %lu instead of %lu", area_number(&area, "available_pages"), free_before);
+		fail("available_pages is %lu instead of %lu", area_number(&area, "available_pages"),
+		     free_before);
 }
 
-static void refuse_nothing(void *arg __attribute__((unused)))
+static void refuse_nothing(void)
 {
-	int heap = need_heap();
-
+	need_heap();
 	expect_refused(heap_alloc(heap, 0), area_free(&area), "an allocation of 0 bytes");
 }
 
-static void refuse_more_than_area(void *arg __attribute__((unused)))
+static void refuse_more_than_area(void)
 {
-	int heap = need_heap();
-
+	need_heap();
 	expect_refused(heap_alloc(heap, (area.pages + 1) * page_size), area_free(&area),
 		       "more than the area");
 }
 
-static void refuse_more_than_free(void *arg __attribute__((unused)))
+static void refuse_more_than_free(void)
 {
 	unsigned long all, left;
-	int heap, buffer;
+	int buffer;
 
-	heap = need_heap();
+	need_heap();
 	all = area_free(&area);
 	buffer = heap_alloc(heap, all / 4 * 3 * page_size);
 	if (buffer < 0)
@@ -269,7 +268,7 @@ static void refuse_more_than_free(void *arg __attribute__((unused)))
 	close(buffer);
 }
 
-static void refuse_debugfs(void *arg __attribute__((unused)))
+static void refuse_debugfs(void)
 {
 	char path[320];
 
@@ -278,8 +277,11 @@ static void refuse_debugfs(void *arg __attribute__((unused)))
 	if (access(path, W_OK))
 		skip("no %s", path);
 	expect_refused(write_file(path, "0"), area_free(&area), "an allocation of 0 pages");
-	expect_refused(write_file(path, "%lu", area.pages + 1), area_free(&area), "more than the area");
+	expect_refused(write_file(path, "%lu", area.pages + 1), area_free(&area),
+		       "more than the area");
 }
+
+static const char * const kinds[] = { "ext4", "xfs" };
 
 int main(void)
 {
@@ -288,15 +290,20 @@ int main(void)
 	if (primary == MAP_FAILED)
 		return EXIT_FAILURE;
 	volume_open(&volume, &volume_kinds[0]);
-	run(refuse_nothing, NULL, "an allocation of nothing is refused");
-	run(refuse_more_than_area, NULL, "an allocation of more than the area is refused");
-	run(refuse_more_than_free, NULL, "an allocation of more than is free is refused and what is free stays so");
-	run(refuse_debugfs, NULL, "debugfs refuses the same");
-	run(whole_area, NULL, "an allocation of the whole area ends every tenant");
-	run(bench_hold, NULL, "no tenant is written into what a primary holds");
-	run(files_under_primaries, NULL, "files keep their content while primaries allocate and scribble");
-	run(fsx_under_primaries, "ext4", "fsx on ext4 passes while primaries allocate and scribble");
-	run(fsx_under_primaries, "xfs", "fsx on xfs passes while primaries allocate and scribble");
+	run(refuse_nothing, "an allocation of nothing is refused");
+	run(refuse_more_than_area, "an allocation of more than the area is refused");
+	run(refuse_more_than_free,
+	    "an allocation of more than is free is refused and what is free stays so");
+	run(refuse_debugfs, "debugfs refuses the same");
+	run(whole_area, "an allocation of the whole area ends every tenant");
+	run(kernel_pattern, "no tenant is written into what a primary holds");
+	run(files_under_primaries,
+	    "files keep their content while primaries allocate and scribble");
+	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
+		kind = kinds[k];
+		run(fsx_under_primaries, "fsx on %s passes while primaries allocate and scribble",
+		    kind);
+	}
 	volume_close(&volume);
 	return finish();
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a change of a file left behind is what the next read sees, whatever readers and reclaim did meanwhile.
+ * What a change of a file left behind is what the next read sees, whatever readers and reclaim
+ * did meanwhile.
  *
- * While one thread changes the whole file, another reads pages of it and evicts them at once, so that tenants of old
- * content appear in the middle of the change, and a process reclaims. As soon as the change returns, its thread reads
- * the pages and compares them with what it wrote.
+ * While one thread changes the whole file, another reads pages of it and evicts them at once, so
+ * that tenants of old content appear in the middle of the change, and a process reclaims. As
+ * soon as the change returns, its thread reads the pages and compares them with what it wrote.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -28,7 +29,12 @@ static const char *name;	/* the file's, in volume.dir */
 static int fd, direct;
 static char *model, *got;
 static atomic_uint floor_version;	/* what every read that starts now has to see at least */
-static bool zeroes;		/* the change makes them */
+
+static const struct race {
+	const char *name;
+	void (*change)(void);
+	bool zeroes, device;
+} *raced;
 
 /* A write of everything takes long enough to be overtaken. */
 static void change_direct_write(void)
@@ -71,7 +77,7 @@ static void change_clone(void)
 
 static void change_zeroout(void)
 {
-	uint64_t range[2] = { 0, BYTES };
+	u64 range[2] = { 0, BYTES };
 
 	change_write_and_sync();
 	memset(model, 0, BYTES);
@@ -82,14 +88,15 @@ static void see(const char *page, off_t off, unsigned int least)
 {
 	for (size_t i = 0; i < page_size; i += 8) {
 		unsigned int version, ahead;
-		uint64_t word;
+		u64 word;
 
 		memcpy(&word, page + i, 8);
 		version = (word >> 32) & 0xffff;
 		ahead = (version - least) & 0xffff;
-		if (word >> 48 != FILE_ID || (uint32_t)word << 3 != off + i || ahead > 0x7fff)
-			fail("offset 0x%llx: 0x%016llx was read, a read that began after version %u was written",
-			     (unsigned long long)(off + i), (unsigned long long)word, least & 0xffff);
+		if (word >> 48 != FILE_ID || (u32)word << 3 != off + i || ahead > 0x7fff)
+			fail("offset 0x%llx: read 0x%016llx when version %u was written already",
+			     (unsigned long long)(off + i), (unsigned long long)word,
+			     least & 0xffff);
 	}
 }
 
@@ -98,7 +105,7 @@ static void *read_and_evict(void *arg)
 {
 	char *map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	char *page = page_buffer(page_size);
-	uint64_t rnd = 1;
+	u64 rnd = 1;
 
 	if (map == MAP_FAILED)
 		fail("mmap: %s", strerror(errno));
@@ -110,7 +117,7 @@ static void *read_and_evict(void *arg)
 		/* One that is cut off now is no news; a mapped one would be a signal. */
 		if (pread(fd, page, page_size, off) != (ssize_t)page_size)
 			continue;
-		if (!zeroes)
+		if (!raced->zeroes)
 			see(page, off, least);
 		/* Populating maps what is there; reclaim takes only what is mapped. */
 		if (!madvise(map + off, page_size, MADV_POPULATE_READ))
@@ -119,31 +126,23 @@ static void *read_and_evict(void *arg)
 	return arg;
 }
 
-struct race {
-	const char *name;
-	void (*change)(void);
-	bool zeroes, device;
-};
-
-static void race(void *arg)
+static void race(void)
 {
 	unsigned int changes = soak ? 5000 : 40;
 	unsigned long stores = counter("stores"), loads = counter("loads");
-	const struct race *r = arg;
 	unsigned int version = 1;
-	uint64_t rnd = 1;
+	u64 rnd = 1;
 	pthread_t thread;
 	pid_t reclaimer;
 
 	need_volume(&volume);
-	name = r->device ? volume.dev + strlen("/dev/") : "raced";
+	name = raced->device ? volume.dev + strlen("/dev/") : "raced";
 	fd = MUST(volume_file(&volume, name, O_RDWR | O_CREAT));
 	direct = volume_file(&volume, name, O_RDWR | O_DIRECT);
 	if (direct < 0)
 		skip("no direct I/O");
 	model = page_buffer(BYTES);
 	got = page_buffer(BYTES);
-	zeroes = r->zeroes;
 	atomic_store(&floor_version, version);
 	stamp(model, 0, BYTES, FILE_ID, version);
 	change_write_and_sync();
@@ -153,10 +152,12 @@ static void race(void *arg)
 		fail("no thread");
 	while (version <= changes) {
 		stamp(model, 0, BYTES, FILE_ID, ++version);
-		r->change();
+		raced->change();
 		atomic_store(&floor_version, version);
 		for (unsigned int i = 0; i < CHECKED; i++) {
-			off_t off = (PAGES - 1 - (i < CHECKED / 2 ? i : random_below(&rnd, PAGES))) * page_size;
+			off_t off =
+				(PAGES - 1 - (i < CHECKED / 2 ? i : random_below(&rnd, PAGES))) *
+				page_size;
 
 			pread_all(fd, got, page_size, off);
 			expect("after the change", off, got, model + off, page_size);
@@ -194,16 +195,15 @@ int main(void)
 	start(ARRAY_SIZE(kinds) * ARRAY_SIZE(on_files) + ARRAY_SIZE(on_devices));
 	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
 		volume_open(&volume, kind_named(kinds[k]));
-		for (unsigned int i = 0; i < ARRAY_SIZE(on_files); i++)
-			run(race, (void *)&on_files[i], "%s: after %s no read sees what was before", kinds[k],
-			    on_files[i].name);
+		for (raced = on_files; raced < on_files + ARRAY_SIZE(on_files); raced++)
+			run(race, "%s: after %s no read sees what was before", kinds[k],
+			    raced->name);
 		volume_close(&volume);
 	}
 	volume = (struct volume){ .image = "/tmp/device", .dir = "/dev", .loop = -1 };
 	loop_open(&volume, BYTES);
-	for (unsigned int i = 0; i < ARRAY_SIZE(on_devices); i++)
-		run(race, (void *)&on_devices[i], "block device: after %s no read sees what was before",
-		    on_devices[i].name);
+	for (raced = on_devices; raced < on_devices + ARRAY_SIZE(on_devices); raced++)
+		run(race, "block device: after %s no read sees what was before", raced->name);
 	close(volume.loop);
 	return finish();
 }

@@ -91,7 +91,7 @@ int write_file(const char *path, const char *fmt, ...)
 	return ret;
 }
 
-unsigned long vmstat(const char *key)
+unsigned long vm_event(const char *key)
 {
 	unsigned long number;
 	char name[128];
@@ -124,7 +124,7 @@ int shell(const char *fmt, ...)
 	return system(full);
 }
 
-uint64_t now_ns(void)
+u64 now_ns(void)
 {
 	struct timespec ts;
 
@@ -133,9 +133,9 @@ uint64_t now_ns(void)
 }
 
 /* splitmix64: every seed, 0 too, starts a good sequence */
-uint64_t random_below(uint64_t *state, uint64_t limit)
+u64 random_below(u64 *state, u64 limit)
 {
-	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+	u64 z = (*state += 0x9e3779b97f4a7c15ull);
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
@@ -193,7 +193,7 @@ static pid_t fork_child(void)
 	return pid;
 }
 
-void run(void (*fn)(void *arg), void *arg, const char *name, ...)
+void run(void (*fn)(void), const char *name, ...)
 {
 	unsigned int seconds = soak ? SOAK_SECONDS : TEST_SECONDS;
 	char text[256];
@@ -208,7 +208,7 @@ void run(void (*fn)(void *arg), void *arg, const char *name, ...)
 	pid = fork_child();
 	if (pid == 0) {
 		alarm(seconds);
-		fn(arg);
+		fn();
 		fflush(stdout);
 		_exit(EXIT_SUCCESS);
 	}
@@ -233,12 +233,12 @@ void run(void (*fn)(void *arg), void *arg, const char *name, ...)
 	fflush(stdout);
 }
 
-pid_t background(void (*fn)(void *arg), void *arg)
+pid_t background(void (*fn)(void))
 {
 	pid_t pid = MUST(fork_child());
 
 	if (pid == 0) {
-		fn(arg);
+		fn();
 		fflush(stdout);
 		_exit(EXIT_SUCCESS);
 	}
@@ -276,7 +276,8 @@ static void areas_find(void)
 
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(areas.area[areas.nr].name, sizeof(areas.area[0].name), "%s", entry->d_name);
+		snprintf(areas.area[areas.nr].name, sizeof(areas.area[0].name), "%s",
+			 entry->d_name);
 		snprintf(path, sizeof(path), CMA_SYSFS "/%s/policy", entry->d_name);
 		areas.area[areas.nr].gcma = read_word(path, policy, sizeof(policy)) &&
 					    !strcmp(policy, "gcma");
@@ -355,7 +356,7 @@ void need_area(struct area *area)
 		i++;
 	if (!areas.area[i].gcma)
 		i = 0;
-	strcpy(area->name, areas.area[i].name);
+	snprintf(area->name, sizeof(area->name), "%s", areas.area[i].name);
 	area->gcma = areas.area[i].gcma;
 	area->pages = area_debug(area, "count");
 }
@@ -381,7 +382,10 @@ unsigned long area_free(const struct area *area)
 	return area->pages - area_debug(area, "used");
 }
 
-/* The dma-buf heap of the area: the name alone does not say which it is, so an allocation has to show it. */
+/*
+ * The dma-buf heap of the area: the name alone does not say which it is, so an allocation has to
+ * show it.
+ */
 int area_heap(const struct area *area)
 {
 	DIR *dir = opendir("/dev/dma_heap");
@@ -446,15 +450,15 @@ static void cgroup_leave(void)
 	rmdir(cgroup);
 }
 
-void cachestat(int fd, struct cachestat *cs)
+void page_cache_state(int fd, struct cachestat *cs)
 {
-	struct { uint64_t off, len; } whole = { 0, 0 };
+	struct { u64 off, len; } whole = { 0, 0 };
 
 	if (syscall(__NR_cachestat, fd, &whole, cs, 0))
 		skip("cachestat(2): %s", strerror(errno));
 }
 
-void reclaim(size_t bytes)
+void push_out(size_t bytes)
 {
 	char path[128];
 	int ret;
@@ -471,12 +475,12 @@ unsigned long evict(int fd)
 	struct cachestat cs;
 
 	for (int tries = 0; tries < EVICT_TRIES; tries++) {
-		cachestat(fd, &cs);
+		page_cache_state(fd, &cs);
 		if (!cs.nr_cache)
 			return counter("stores") - before;
 		/* All of it: reclaim waits long where the group's dirty metadata is in its way. */
 		syncfs(fd);
-		reclaim(cs.nr_cache * page_size);
+		push_out(cs.nr_cache * page_size);
 	}
 	fail("%llu pages stay in the page cache (dirty %llu, under writeback %llu)",
 	     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_dirty,
@@ -488,26 +492,27 @@ void evict_to_area(int fd)
 	struct cachestat cs;
 	unsigned long stored;
 
-	cachestat(fd, &cs);
+	page_cache_state(fd, &cs);
 	stored = evict(fd);
 	if (have_gcma() && stored < cs.nr_cache)
-		fail("of %llu evicted pages %lu went to the area", (unsigned long long)cs.nr_cache, stored);
+		fail("of %llu evicted pages %lu went to the area", (unsigned long long)cs.nr_cache,
+		     stored);
 }
 
-static void reclaim_loop(void *arg __attribute__((unused)))
+static void reclaim_loop(void)
 {
 	for (;;) {
-		reclaim(KIB(64));
+		push_out(KIB(64));
 		usleep(1000);
 	}
 }
 
 pid_t reclaim_all_the_time(void)
 {
-	return background(reclaim_loop, NULL);
+	return background(reclaim_loop);
 }
 
-void drop_caches(int what)
+void drop_cached(int what)
 {
 	if (write_file("/proc/sys/vm/drop_caches", "%d", what))
 		fail("drop_caches cannot be written");
@@ -517,12 +522,12 @@ void drop_caches(int what)
 
 void stamp(void *buf, off_t off, size_t len, unsigned int file, unsigned int version)
 {
-	uint64_t high = (uint64_t)file << 48 | (uint64_t)(version & 0xffff) << 32;
+	u64 high = (u64)file << 48 | (u64)(version & 0xffff) << 32;
 	off_t end = off + len;
 
 	for (off_t pos = off; pos < end;) {
-		uint64_t word = high | (uint32_t)(pos >> 3);
-		size_t part = min((off_t)(8 - (pos & 7)), end - pos);
+		u64 word = high | (u32)(pos >> 3);
+		size_t part = MIN((off_t)(8 - (pos & 7)), end - pos);
 
 		memcpy((char *)buf + (pos - off), (char *)&word + (pos & 7), part);
 		pos += part;
@@ -532,7 +537,7 @@ void stamp(void *buf, off_t off, size_t len, unsigned int file, unsigned int ver
 static void describe(char *text, size_t size, const char *buf, size_t at, off_t off, size_t len)
 {
 	size_t inside = (off + at) & 7;
-	uint64_t word;
+	u64 word;
 
 	if (inside > at || at - inside + 8 > len) {
 		snprintf(text, size, "byte 0x%02x", (unsigned char)buf[at]);
@@ -543,7 +548,7 @@ static void describe(char *text, size_t size, const char *buf, size_t at, off_t 
 		snprintf(text, size, "zeroes");
 	else
 		snprintf(text, size, "file %u version %u offset 0x%llx", (unsigned int)(word >> 48),
-			 (unsigned int)(word >> 32) & 0xffff, (unsigned long long)(uint32_t)word << 3);
+			 (unsigned int)(word >> 32) & 0xffff, (unsigned long long)(u32)word << 3);
 }
 
 bool differs(const char *what, off_t off, const void *got, const void *want, size_t len)
@@ -603,11 +608,13 @@ const struct volume_kind volume_kinds[] = {
 	{ "ext4", "ext4", "mkfs.ext4 -q -F -b 4096 -O encrypt %s", "", false },
 	{ "ext4 with 1 KiB blocks", "ext4", "mkfs.ext4 -q -F -b 1024 %s", "", false },
 	{ "xfs", "xfs", "mkfs.xfs --unsupported -q -f -m reflink=1 %s", "", false },
-	{ "xfs with 1 KiB blocks", "xfs", "mkfs.xfs --unsupported -q -f -b size=1024 -m reflink=1 %s", "", false },
+	{ "xfs with 1 KiB blocks", "xfs",
+	  "mkfs.xfs --unsupported -q -f -b size=1024 -m reflink=1 %s", "", false },
 	{ "f2fs", "f2fs", "mkfs.f2fs -q -f %s", "", false },
 	{ "erofs", "erofs", "mkfs.erofs %s %s", "", true },
 	{ "erofs with lz4", "erofs", "mkfs.erofs -zlz4 %s %s", "", true },
-	{ "squashfs", "squashfs", "mksquashfs %2$s %1$s -quiet -no-progress -Xcompression-level 1", "", true },
+	{ "squashfs", "squashfs", "mksquashfs %2$s %1$s -quiet -no-progress -Xcompression-level 1",
+	  "", true },
 };
 
 const unsigned int nr_volume_kinds = ARRAY_SIZE(volume_kinds);
@@ -651,7 +658,8 @@ missing:
 
 bool volume_mount(struct volume *v)
 {
-	return mount(v->dev, v->dir, v->kind->type, v->kind->readonly ? MS_RDONLY : 0, v->kind->options) == 0;
+	return mount(v->dev, v->dir, v->kind->type, v->kind->readonly ? MS_RDONLY : 0,
+		     v->kind->options) == 0;
 }
 
 void volume_umount(struct volume *v)
@@ -696,7 +704,8 @@ void volume_open(struct volume *v, const struct volume_kind *kind)
 		volume_is_missing(v, "mkfs");
 	}
 	if (!v->missing[0] && !volume_mount(v))
-		snprintf(v->missing, sizeof(v->missing), "mount of %s: %s", kind->type, strerror(errno));
+		snprintf(v->missing, sizeof(v->missing), "mount of %s: %s", kind->type,
+			 strerror(errno));
 }
 
 void volume_close(struct volume *v)
@@ -756,7 +765,8 @@ void start(unsigned int tests)
 		mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
 	if (!cgroup_enter())
 		give_up("no memory controller in cgroup v2");
-	results.reason = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	results.reason =
+		mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (results.reason == MAP_FAILED)
 		give_up("no memory");
 	areas_find();
@@ -769,8 +779,8 @@ int finish(void)
 {
 	areas_restore();
 	cgroup_leave();
-	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n", results.passed, results.failed,
-	       results.skipped);
+	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n", results.passed,
+	       results.failed, results.skipped);
 	if (results.failed)
 		return EXIT_FAILURE;
 	return results.passed ? EXIT_SUCCESS : EXIT_SKIP;

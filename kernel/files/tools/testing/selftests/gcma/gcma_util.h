@@ -1,58 +1,66 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the GCMA selftests share: KTAP, eviction on demand, the counters of the areas, volumes, and content
- * that says of every byte whose it is.
+ * What the GCMA selftests share: KTAP, eviction on demand, the counters of the areas, volumes,
+ * and content that says of every byte whose it is.
  */
 #ifndef GCMA_UTIL_H
 #define GCMA_UTIL_H
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <stdnoreturn.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/types.h>
 
+typedef __u64 u64;
+typedef __u32 u32;
+
+#define __printf(fmt, args)	__attribute__((format(printf, fmt, args)))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define KIB(n)		((size_t)(n) << 10)
 #define MIB(n)		((size_t)(n) << 20)
-#define min(a, b)	((a) < (b) ? (a) : (b))
 
 /* A system call that has to succeed for the test to mean anything. */
 #define MUST(call)	must((call), #call, __func__, __LINE__)
 long must(long ret, const char *call, const char *func, int line);
 
 /*
- * KTAP. start() makes the surroundings of the program: private mounts, an empty tmpfs on /tmp that is
- * never swapped (the images of volumes lie there, also of those that hold swap files), a memory cgroup
- * of its own, admission "always" in every gcma area. Each test then runs in a process of its own, which
- * ends in fail(), in skip() or by returning; finish() undoes what outlives the program and gives its
- * exit status.
+ * KTAP. start() makes the surroundings of the program: private mounts, an empty tmpfs on /tmp
+ * that is never swapped (the images of volumes lie there, also of those that hold swap files), a
+ * memory cgroup of its own, admission "always" in every gcma area. Each test then runs in a
+ * process of its own, which ends in fail(), in skip() or by returning; finish() undoes what
+ * outlives the program and gives its exit status.
  */
 void start(unsigned int tests);
-void run(void (*fn)(void *arg), void *arg, const char *name, ...) __attribute__((format(printf, 3, 4)));
+__printf(2, 3) void run(void (*fn)(void), const char *name, ...);
 int finish(void);
-void diag(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-void skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+__printf(1, 2) void diag(const char *fmt, ...);
+__printf(1, 2) noreturn void fail(const char *fmt, ...);
+__printf(1, 2) noreturn void skip(const char *fmt, ...);
 
 extern size_t page_size;
 extern bool soak;		/* GCMA_SOAK=1: the long forms */
 
-/* A child that lives no longer than the test and works until it is stopped; a failure in it fails the test. */
-pid_t background(void (*fn)(void *arg), void *arg);
+/*
+ * A child that lives no longer than the test and works until it is stopped; a failure in it
+ * fails the test.
+ */
+pid_t background(void (*fn)(void));
 void stop(pid_t pid);
 
 /* One number, or one word, of a file of procfs, sysfs or debugfs. */
 bool read_word(const char *path, char *word, size_t size);
 bool read_number(const char *path, unsigned long *number);
-unsigned long vmstat(const char *key);
-int write_file(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+unsigned long vm_event(const char *key);
+__printf(2, 3) int write_file(const char *path, const char *fmt, ...);
 #define SHELL_LOG	"/tmp/shell.log"	/* the output of the last shell() */
-int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-uint64_t now_ns(void);
-uint64_t random_below(uint64_t *state, uint64_t limit);
+__printf(1, 2) int shell(const char *fmt, ...);
+u64 now_ns(void);
+u64 random_below(u64 *state, u64 limit);
 
 /* The areas. counter() is the sum over all gcma areas, 0 without one. */
 #define CMA_SYSFS	"/sys/kernel/mm/cma"
@@ -77,19 +85,19 @@ int heap_alloc(int heap, size_t bytes);
 
 /* Eviction of everything that a file has in the page cache, by reclaim. */
 struct cachestat {
-	uint64_t nr_cache;
-	uint64_t nr_dirty;
-	uint64_t nr_writeback;
-	uint64_t nr_evicted;
-	uint64_t nr_recently_evicted;
+	u64 nr_cache;
+	u64 nr_dirty;
+	u64 nr_writeback;
+	u64 nr_evicted;
+	u64 nr_recently_evicted;
 };
 
-void cachestat(int fd, struct cachestat *cs);
-void reclaim(size_t bytes);
+void page_cache_state(int fd, struct cachestat *cs);
+void push_out(size_t bytes);
 unsigned long evict(int fd);		/* returns the pages stored meanwhile */
 void evict_to_area(int fd);		/* fails if gcma did not take them all */
 pid_t reclaim_all_the_time(void);
-void drop_caches(int what);
+void drop_cached(int what);
 
 /* Content: every 8 bytes name the file, the version and the offset they were written for. */
 void stamp(void *buf, off_t off, size_t len, unsigned int file, unsigned int version);
@@ -103,7 +111,7 @@ void *page_buffer(size_t len);
 struct volume_kind {
 	const char *name;
 	const char *type;
-	const char *mkfs;	/* printf format: the device, or for a read-only kind the image and its source */
+	const char *mkfs;	/* format: the device; read-only kinds: the image and its source */
 	const char *options;
 	bool readonly;
 };
