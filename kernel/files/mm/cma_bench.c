@@ -40,7 +40,7 @@ struct bench_block {
 
 struct cma_bench {
 	struct cma *cma;
-	struct mutex lock;
+	struct mutex lock; /* all below */
 	struct bench_sample *samples;
 	unsigned int nr_samples;
 	struct list_head held;
@@ -222,9 +222,10 @@ static int bench_add(struct cma *cma, void *data)
 	struct dentry *dir = debugfs_lookup(cma->name, data);
 	struct cma_bench *bench = kzalloc(sizeof(*bench), GFP_KERNEL);
 
-	if (!bench) {
+	if (!dir || !bench) {
 		dput(dir);
-		return -ENOMEM;
+		kfree(bench);
+		return dir ? -ENOMEM : 0;
 	}
 	bench->cma = cma;
 	mutex_init(&bench->lock);

@@ -43,7 +43,6 @@
 
 #define CREATE_TRACE_POINTS
 
-#include <kunit/visibility.h>
 #include <linux/cma.h>
 #include <linux/dax.h>
 #include <linux/dma-map-ops.h>
@@ -51,7 +50,6 @@
 #include <linux/highmem.h>
 #include <linux/init.h>
 #include <linux/magic.h>
-#include <linux/sched/clock.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
@@ -62,9 +60,7 @@
 #include "gcma.h"
 #include "internal.h"
 
-/*********************************
-* tunables
-**********************************/
+/* ------ tunables ------------------------------------------------------ */
 
 /* Looks at frames of a list before giving up: bounds a store. */
 #define GCMA_SCAN		16
@@ -84,9 +80,7 @@
 /* How long to wait before looking at quarantined pages again. */
 #define GCMA_QUARANTINE_DELAY	HZ
 
-/*********************************
-* data
-**********************************/
+/* ------ data ---------------------------------------------------------- */
 
 DEFINE_STATIC_KEY_FALSE(gcma_key);
 
@@ -123,7 +117,7 @@ static void *gcma_mk_entry(const struct gcma *g, unsigned long frame, u32 word)
 	return xa_mk_value(value | GCMA_TAG);
 }
 
-/* The area of an entry, its @frame, and the @word of a STORED frame it names. */
+/* The area of an entry; the frame it names and the generation it means. */
 static struct gcma *gcma_rd_entry(void *entry, unsigned long *frame, u32 *gen)
 {
 	unsigned long value = xa_to_value(entry);
@@ -202,9 +196,7 @@ static struct gcma *gcma_pick(u32 hash)
 	return gcma_areas[i];
 }
 
-/*********************************
-* lists, all under gcma.lock
-**********************************/
+/* ------ lists, all under gcma.lock ------------------------------------ */
 
 /* The list that a frame with a key is on, if on any. */
 static enum gcma_list gcma_list_of(const struct gcma_frame *f)
@@ -242,9 +234,7 @@ static void gcma_unlink(struct gcma *g, unsigned long frame,
 	g->len[list]--;
 }
 
-/*********************************
-* copying against revocation
-**********************************/
+/* ------ copying against revocation ------------------------------------ */
 
 /*
  * Returns true, with preemption off, if the caller owns the frame, as @word says,
@@ -259,7 +249,7 @@ static bool gcma_enter(struct gcma *g, unsigned long frame, u32 word)
 		/*
 		 * A clear bit may also mean that a primary came and went since
 		 * we became owner. It was scrubbed then before the bit was
-		 * cleared: pairs with smp_wmb() in gcma_free_bit().
+		 * cleared: pairs with smp_wmb() in gcma_settle().
 		 */
 		smp_rmb();
 		if (atomic_read(&g->frames[frame].word) == word)
@@ -294,9 +284,7 @@ static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
 	}
 }
 
-/*********************************
-* ownership of frames
-**********************************/
+/* ------ ownership of frames ------------------------------------------- */
 
 /*
  * Lend the frame again. The caller owns it, in the state that @word says. If a
@@ -408,11 +396,21 @@ static long gcma_take_victim(struct gcma *g, enum gcma_list list)
  */
 static bool gcma_seldom(struct gcma *g, enum gcma_list list)
 {
-	if (g->admission != GCMA_ADMIT_ADAPTIVE)
-		return g->admission == GCMA_ADMIT_SELDOM;
+	enum gcma_admission admission = READ_ONCE(g->admission);
+
+	if (admission != GCMA_ADMIT_ADAPTIVE)
+		return admission == GCMA_ADMIT_SELDOM;
 	if (list == GCMA_FOLLOW)
-		return g->hits[GCMA_SELDOM] > g->hits[GCMA_ALWAYS];
+		return READ_ONCE(g->hits[GCMA_SELDOM]) >
+		       READ_ONCE(g->hits[GCMA_ALWAYS]);
 	return list == GCMA_SELDOM;
+}
+
+/* May a folio of @list take the frame of a tenant of its own list? */
+static bool gcma_admit(struct gcma *g, enum gcma_list list)
+{
+	return !gcma_seldom(g, list) ||
+	       !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
 }
 
 static void gcma_note_hit(struct gcma *g, enum gcma_list list)
@@ -433,7 +431,7 @@ static void gcma_note_hit(struct gcma *g, enum gcma_list list)
  * Find a frame for a page of @list, or -1. A sample may fill its share of the
  * frames and then lives on its own; the rest is for all others.
  */
-static long gcma_take(struct gcma *g, enum gcma_list list)
+static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 {
 	unsigned long share = atomic_long_read(&g->nr_available) >>
 			      GCMA_SAMPLE_SHIFT;
@@ -447,7 +445,7 @@ static long gcma_take(struct gcma *g, enum gcma_list list)
 		if (frame >= 0)
 			return frame;
 	}
-	if (gcma_seldom(g, list) && ++g->skipped % GCMA_SELDOM_RATE) {
+	if (!admit) {
 		gcma_count(g, GCMA_REFUSED_ADMISSION);
 		return -1;
 	}
@@ -457,9 +455,7 @@ static long gcma_take(struct gcma *g, enum gcma_list list)
 	return frame;
 }
 
-/*********************************
-* store
-**********************************/
+/* ------ store --------------------------------------------------------- */
 
 /*
  * Filesystems whose every change of a file's blocks behind the page cache was
@@ -510,7 +506,8 @@ static enum gcma_stat gcma_refusal(struct address_space *mapping,
 /* Copy page @i of the folio into a frame of its own. */
 static bool gcma_store_page(struct gcma *g, struct address_space *mapping,
 			    struct folio *folio, unsigned int i,
-			    enum gcma_list list, struct gcma_copy *copy)
+			    enum gcma_list list, bool admit,
+			    struct gcma_copy *copy)
 {
 	struct gcma_frame *f;
 	unsigned long flags;
@@ -518,7 +515,7 @@ static bool gcma_store_page(struct gcma *g, struct address_space *mapping,
 	u32 word;
 
 	spin_lock_irqsave(&g->lock, flags);
-	frame = gcma_take(g, list);
+	frame = gcma_take(g, list, admit);
 	if (frame < 0) {
 		spin_unlock_irqrestore(&g->lock, flags);
 		return false;
@@ -551,8 +548,11 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 	struct gcma *g = gcma_pick(hash);
 	enum gcma_stat refusal;
 	unsigned int i;
+	bool admit;
 
-	if (folio_test_swapbacked(folio))
+	/* Not worth a copy if the eviction is going to fail. */
+	if (folio_test_swapbacked(folio) || folio_test_dirty(folio) ||
+	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
 		return;
 	refusal = gcma_refusal(mapping, folio);
 	if (refusal != GCMA_STORES) {
@@ -561,8 +561,9 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 		return;
 	}
 	store->area = g;
+	admit = gcma_admit(g, list);
 	for (i = 0; i < folio_nr_pages(folio); i++) {
-		if (gcma_store_page(g, mapping, folio, i, list,
+		if (gcma_store_page(g, mapping, folio, i, list, admit,
 				    &store->copy[store->nr]))
 			store->nr++;
 		else
@@ -574,41 +575,46 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
  * The copies were made before the folio was frozen and found clean. Whoever
  * changed it since then held a reference and marked it dirty before dropping
  * the reference, and nobody can have cleaned it since, for we hold its lock.
+ *
+ * Returns the tenant entry of the last copy, or @shadow if the frame was
+ * scrubbed since it was filled: the word tells.
  */
-void __gcma_store_commit(struct gcma_store *store,
+void *__gcma_store_commit(struct gcma_store *store, void *shadow)
+{
+	struct gcma_copy copy = store->copy[store->nr - 1];
+	struct gcma *g = store->area;
+	struct gcma_frame *f = &g->frames[copy.frame];
+	struct address_space *mapping = f->mapping;
+	pgoff_t index = f->index;
+
+	WRITE_ONCE(f->shadow, shadow);
+	if (atomic_cmpxchg_release(&f->word, copy.word,
+				   gcma_in_state(copy.word, GCMA_STORED)) !=
+	    copy.word)
+		return shadow;
+	/* From here on the frame may be recycled. */
+	store->nr--;
+	trace_gcma_store(mapping, index, gcma_pfn(g, copy.frame));
+	gcma_count(g, GCMA_STORES);
+	count_vm_event(GCMA_STORE);
+	return gcma_mk_entry(g, copy.frame, copy.word);
+}
+
+/* One shadow stands for all pages: orders below XA_CHUNK_SHIFT split in place. */
+void __gcma_store_spread(struct gcma_store *store,
 			 struct address_space *mapping, struct folio *folio,
 			 void *shadow)
 {
 	XA_STATE(xas, &mapping->i_pages, folio->index);
-	struct gcma *g = store->area;
-	unsigned int i, failed = 0;
+	unsigned int last;
 
 	mapping_set_update(&xas, mapping);
-	/* One shadow for all pages: orders below XA_CHUNK_SHIFT split in place. */
-	BUILD_BUG_ON(GCMA_MAX_ORDER >= XA_CHUNK_SHIFT);
-	if (folio_test_large(folio))
-		xas_split(&xas, shadow, folio_order(folio));
-
-	for (i = 0; i < store->nr; i++) {
-		struct gcma_copy copy = store->copy[i];
-		struct gcma_frame *f = &g->frames[copy.frame];
-
-		WRITE_ONCE(f->shadow, shadow);
-		xas_set(&xas, f->index);
-		/* Scrubbed since it was filled? Then the word changed. */
-		if (atomic_cmpxchg_release(&f->word, copy.word,
-					   gcma_in_state(copy.word, GCMA_STORED)) !=
-		    copy.word) {
-			store->copy[failed++] = copy;
-			continue;
-		}
-		xas_store(&xas, gcma_mk_entry(g, copy.frame, copy.word));
-		trace_gcma_store(mapping, xas.xa_index,
-				 gcma_pfn(g, copy.frame));
-		gcma_count(g, GCMA_STORES);
-		count_vm_event(GCMA_STORE);
-	}
-	store->nr = failed;
+	xas_split(&xas, shadow, folio_order(folio));
+	do {
+		last = store->nr;
+		xas_set(&xas, store->area->frames[store->copy[last - 1].frame].index);
+		xas_store(&xas, __gcma_store_commit(store, shadow));
+	} while (store->nr && store->nr < last);
 }
 
 void __gcma_store_end(struct gcma_store *store)
@@ -620,15 +626,14 @@ void __gcma_store_end(struct gcma_store *store)
 	}
 }
 
-/*********************************
-* load
-**********************************/
+/* ------ load ---------------------------------------------------------- */
 
 void *__gcma_load(struct folio *folio, void *entry)
 {
 	struct gcma_frame *f;
 	unsigned long frame;
 	void *shadow = NULL;
+	bool loaded = false;
 	struct gcma *g;
 	u32 gen, word;
 
@@ -647,18 +652,21 @@ void *__gcma_load(struct folio *folio, void *entry)
 	}
 
 	shadow = f->shadow;
-	/* A poisoned frame takes its data with it: read the disk. */
-	if (folio_test_large(folio) || PageHWPoison(gcma_page(g, frame)) ||
-	    !gcma_enter(g, frame, word)) {
-		gcma_put(g, frame, word);
-		goto miss;
+	if (!folio_test_large(folio) && gcma_enter(g, frame, word)) {
+		/* A poisoned frame takes its data with it: read the disk. */
+		loaded = !PageHWPoison(gcma_page(g, frame));
+		if (loaded)
+			copy_highpage(folio_page(folio, 0),
+				      gcma_page(g, frame));
+		gcma_exit();
 	}
-	copy_highpage(folio_page(folio, 0), gcma_page(g, frame));
-	gcma_exit();
-	folio_mark_uptodate(folio);
-
-	gcma_note_hit(g, gcma_list_of(f));
+	if (loaded) {
+		folio_mark_uptodate(folio);
+		gcma_note_hit(g, gcma_list_of(f));
+	}
 	gcma_put(g, frame, word);
+	if (!loaded)
+		goto miss;
 	trace_gcma_load(folio->mapping, folio->index, gcma_pfn(g, frame));
 	gcma_count(g, GCMA_LOADS);
 	count_vm_event(GCMA_LOAD);
@@ -703,9 +711,7 @@ unsigned int __gcma_ra_order(struct address_space *mapping, pgoff_t index,
 	return order;
 }
 
-/*********************************
-* drop
-**********************************/
+/* ------ drop ---------------------------------------------------------- */
 
 /* If the generation wrapped this may be another's tenant: lost, not wrong. */
 void __gcma_drop(void *entry)
@@ -722,11 +728,14 @@ void __gcma_drop(void *entry)
 	gcma_put(g, frame, word);
 }
 
-void __gcma_drop_index(struct address_space *mapping, pgoff_t index)
+bool __gcma_drop_index(struct address_space *mapping, pgoff_t index)
 {
 	XA_STATE(xas, &mapping->i_pages, index);
 	void *entry;
 
+	/* Their values are no shadows: a swap entry may look like a tenant. */
+	if (shmem_mapping(mapping) || dax_mapping(mapping))
+		return false;
 	mapping_set_update(&xas, mapping);
 	spin_lock(&mapping->host->i_lock);
 	xas_lock_irq(&xas);
@@ -739,6 +748,7 @@ void __gcma_drop_index(struct address_space *mapping, pgoff_t index)
 	if (mapping_shrinkable(mapping))
 		inode_add_lru(mapping->host);
 	spin_unlock(&mapping->host->i_lock);
+	return entry && !xa_is_value(entry);
 }
 
 void __gcma_drop_node(struct xa_node *node)
@@ -753,9 +763,7 @@ void __gcma_drop_node(struct xa_node *node)
 	}
 }
 
-/*********************************
-* primaries
-**********************************/
+/* ------ primaries ----------------------------------------------------- */
 
 /* cma_alloc_folio() wants a compound page, of which only the head is referenced. */
 static void gcma_make_compound(struct page *page, unsigned long count)
@@ -767,20 +775,23 @@ static void gcma_make_compound(struct page *page, unsigned long count)
 	prep_compound_page(page, ilog2(count));
 }
 
+/* What the primary left behind, the next one must not inherit. */
+static void gcma_reset_page(struct page *page)
+{
+	page->flags &= ~PAGE_FLAGS_CHECK_AT_PREP;
+	page->mapping = NULL;
+	set_page_private(page, 0);
+}
+
 static void gcma_unmake_compound(struct page *head, unsigned long count)
 {
-	unsigned long i;
+	while (count--) {
+		struct page *page = nth_page(head, count);
 
-	for (i = 0; i < count; i++) {
-		struct page *page = nth_page(head, i);
-
-		page->flags &= ~PAGE_FLAGS_CHECK_AT_PREP;
 		clear_compound_head(page);
 		atomic_set(&page->_mapcount, -1);
-		page->mapping = NULL;
-		set_page_private(page, 0);
-		if (i)
-			set_page_count(page, 1);
+		gcma_reset_page(page);
+		set_page_count(page, 1);
 	}
 }
 
@@ -807,7 +818,8 @@ static bool gcma_poisoned(unsigned long pfn, unsigned long count)
  *
  * Context: process context, no lock held; waits for at most one page copy per
  * CPU. Cost: O(CPUs), plus O(@count) for what @gfp asks for.
- * Return: 0, or -EBUSY if a page of the range is poisoned.
+ * Return: 0, or -EBUSY if a page of the range is poisoned: the range is released
+ * then, but for the poisoned page, which stays in quarantine.
  */
 int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
 		    gfp_t gfp)
@@ -815,13 +827,16 @@ int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
 	struct gcma *g = cma->gcma;
 	unsigned long i;
 
-	if (gcma_poisoned(pfn, count))
-		return -EBUSY;
-	if (g->nr_frames)
-		gcma_wait_for_copies(pfn, count);
 	atomic_long_sub(ALIGN(count, 1UL << cma->order_per_bit),
 			&g->nr_available);
-	if (want_init_on_alloc(gfp))
+	if (g->nr_frames)
+		gcma_wait_for_copies(pfn, count);
+	if (gcma_poisoned(pfn, count)) {
+		gcma_release_range(cma, pfn, count);
+		return -EBUSY;
+	}
+	/* A tenant was freed, in a sense, when its frame was revoked. */
+	if (want_init_on_alloc(gfp) || (g->nr_frames && want_init_on_free()))
 		for (i = 0; i < count; i++)
 			clear_highpage(pfn_to_page(pfn + i));
 	if (gfp & __GFP_COMP)
@@ -854,6 +869,22 @@ static void gcma_scrub(struct gcma *g, unsigned long frame, unsigned long end)
 			gcma_unlink(g, frame, gcma_list_of(f));
 			gcma_count(g, GCMA_REVOKED);
 		}
+	}
+	spin_unlock_irqrestore(&g->lock, flags);
+}
+
+/*
+ * Lend scrubbed frames again, after all others. Only now that their bits are
+ * clear, or gcma_take_free() would drop them from the list for good.
+ */
+static void gcma_lend(struct gcma *g, unsigned long frame, unsigned long end)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&g->lock, flags);
+	for (; frame < end; frame++) {
+		struct gcma_frame *f = &g->frames[frame];
+
 		if (gcma_frame_state(f) == GCMA_FREE && !gcma_linked(f))
 			gcma_link(g, frame, GCMA_FREE_LIST, true);
 	}
@@ -862,16 +893,23 @@ static void gcma_scrub(struct gcma *g, unsigned long frame, unsigned long end)
 
 /*
  * Is the page the area's alone again? The area holds one reference to each of
- * its pages; a compound page is taken apart as soon as nobody else uses it.
+ * its pages; a compound page is taken apart as soon as nobody else uses it. A
+ * poisoned page is never idle again.
  */
 static bool gcma_idle(struct page *page)
 {
 	struct page *head = compound_head(page);
 
-	if (page_count(head) != 1)
+	if (PageHWPoison(page) || page_count(head) != 1)
 		return false;
-	if (PageHead(head))
+	/* Nobody can get a reference to a frozen page. */
+	if (PageHead(head)) {
+		if (!page_ref_freeze(head, 1))
+			return false;
 		gcma_unmake_compound(head, compound_nr(head));
+	} else {
+		gcma_reset_page(page);
+	}
 	return true;
 }
 
@@ -891,10 +929,11 @@ static void gcma_settle(struct gcma *g, unsigned long bit, unsigned long end)
 			frame++;
 		last = frame >> order;
 		if (last == bit) {
-			if (!test_and_set_bit(bit, g->quarantine))
-				trace_gcma_quarantine(cma->name,
-						      gcma_pfn(g, frame),
-						      page_count(gcma_page(g, frame)));
+			spin_lock_irqsave(&cma->lock, flags);
+			set_bit(bit, g->quarantine);
+			spin_unlock_irqrestore(&cma->lock, flags);
+			trace_gcma_quarantine(cma->name, gcma_pfn(g, frame),
+					      page_count(gcma_page(g, frame)));
 			bit++;
 			continue;
 		}
@@ -909,6 +948,8 @@ static void gcma_settle(struct gcma *g, unsigned long bit, unsigned long end)
 		bitmap_clear(g->leaving, bit, last - bit);
 		bitmap_clear(cma->bitmap, bit, last - bit);
 		spin_unlock_irqrestore(&cma->lock, flags);
+		if (g->nr_frames)
+			gcma_lend(g, first, last << order);
 		atomic_long_add((last - bit) << order, &g->nr_available);
 		bit = last;
 	}
@@ -936,10 +977,10 @@ static void gcma_quarantine_work(struct work_struct *work)
  * nor allocated before the reference is gone. A range that is not allocated is
  * left alone, with a warning.
  *
- * Context: any but interrupts disabled for long; does not sleep.
- * Cost: O(@count).
+ * Context: does not sleep. Cost: O(@count).
+ * Return: true if the range was allocated.
  */
-void gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
+bool gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 {
 	unsigned int order = cma->order_per_bit;
 	unsigned long bit = (pfn - cma->base_pfn) >> order;
@@ -949,7 +990,7 @@ void gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 	bool held;
 
 	spin_lock_irqsave(&cma->lock, flags);
-	held = end <= cma_bitmap_maxno(cma) &&
+	held = bit < end && end <= cma_bitmap_maxno(cma) &&
 	       find_next_zero_bit(cma->bitmap, end, bit) >= end &&
 	       find_next_bit(g->leaving, end, bit) >= end;
 	if (held)
@@ -957,7 +998,7 @@ void gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 	spin_unlock_irqrestore(&cma->lock, flags);
 	if (WARN(!held, "%s: release of %lu pages at pfn %#lx that are not allocated\n",
 		 cma->name, count, pfn))
-		return;
+		return false;
 
 	gcma_settle(g, bit, end);
 	trace_gcma_release(cma->name, pfn, count);
@@ -966,11 +1007,10 @@ void gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 				    cma->name, pfn);
 		schedule_delayed_work(&g->work, GCMA_QUARANTINE_DELAY);
 	}
+	return true;
 }
 
-/*********************************
-* policy
-**********************************/
+/* ------ policy -------------------------------------------------------- */
 
 static const char * const gcma_policies[] = {
 	[CMA_MOVABLE]	= "movable",
@@ -993,31 +1033,20 @@ const char *gcma_policy_name(const struct cma *cma)
 	return gcma_policies[cma->policy];
 }
 
-/**
- * gcma_parse_choice() - parse one POLICY or NAME:POLICY
- * @arg: the word
- * @name: set to NAME, empty if there is none; %CMA_MAX_NAME bytes
- * @policy: set to POLICY
- *
- * Return: 0, -EINVAL for an unknown policy, -ENAMETOOLONG.
- */
-VISIBLE_IF_KUNIT int gcma_parse_choice(const char *arg, char *name,
-				       enum cma_policy *policy)
+/* Parse one POLICY or NAME:POLICY; @name is empty if there is none. */
+static int gcma_parse_choice(const char *arg, char *name,
+			     enum cma_policy *policy)
 {
 	const char *colon = strrchr(arg, ':');
-	int ret;
+	const char *word = colon ? colon + 1 : arg;
+	int ret = match_string(gcma_policies, ARRAY_SIZE(gcma_policies), word);
 
-	if (strscpy(name, arg, CMA_MAX_NAME) < 0 && !colon)
+	if (ret < 0)
 		return -EINVAL;
 	if (colon && colon - arg >= CMA_MAX_NAME)
 		return -ENAMETOOLONG;
-	name[colon ? colon - arg : 0] = '\0';
-
-	ret = match_string(gcma_policies, ARRAY_SIZE(gcma_policies),
-			   colon ? colon + 1 : arg);
-	if (ret < 0)
-		return -EINVAL;
 	*policy = ret;
+	strscpy(name, arg, colon ? colon - arg + 1 : 1);
 	return 0;
 }
 
@@ -1088,9 +1117,7 @@ static int __init gcma_check_choices(void)
 }
 subsys_initcall(gcma_check_choices);
 
-/*********************************
-* activation
-**********************************/
+/* ------ activation ---------------------------------------------------- */
 
 /* Highest frames first, primaries take the lowest run: they meet last. */
 static void __init gcma_init_frames(struct gcma *g)
@@ -1159,7 +1186,7 @@ bool __init gcma_activate(struct cma *cma)
 
 	if (cma->policy == CMA_GCMA &&
 	    (gcma_nr_areas == ARRAY_SIZE(gcma_areas) ||
-	     cma->count >> GCMA_FRAME_BITS))
+	     (cma->count - 1) >> GCMA_FRAME_BITS))
 		why = "too many areas, or too large a one, for tenant entries";
 	else
 		cma->gcma = gcma_create(cma);
@@ -1182,9 +1209,7 @@ bool __init gcma_activate(struct cma *cma)
 	return true;
 }
 
-/*********************************
-* statistics
-**********************************/
+/* ------ statistics ---------------------------------------------------- */
 
 unsigned long gcma_stat(const struct gcma *g, enum gcma_stat item)
 {
@@ -1206,3 +1231,7 @@ unsigned long gcma_count_tenants(const struct gcma *g)
 		       !gcma_revoked(g, frame);
 	return sum;
 }
+
+#ifdef CONFIG_GCMA_KUNIT_TEST
+#include "gcma_kunit.c"
+#endif

@@ -118,7 +118,7 @@ struct gcma {
 	unsigned long nr_frames;
 	atomic_long_t nr_available;
 
-	spinlock_t lock;
+	spinlock_t lock; /* see above */
 	struct gcma_frame *frames;
 	unsigned long len[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
@@ -131,18 +131,6 @@ struct gcma {
 	struct delayed_work work;
 };
 
-/* Frames of the area stay out of the buddy allocator: policies none and gcma. */
-static inline bool cma_reserved(const struct cma *cma)
-{
-	return cma->gcma;
-}
-
-bool __init gcma_activate(struct cma *cma);
-int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
-		    gfp_t gfp);
-void gcma_release_range(struct cma *cma, unsigned long pfn,
-			unsigned long count);
-
 const char *gcma_policy_name(const struct cma *cma);
 unsigned long gcma_stat(const struct gcma *g, enum gcma_stat item);
 unsigned long gcma_count_tenants(const struct gcma *g);
@@ -153,9 +141,17 @@ static inline enum gcma_state gcma_frame_state(const struct gcma_frame *f)
 	return atomic_read(&f->word) & GCMA_STATE_MASK;
 }
 
+/* Frames of the area stay out of the buddy allocator: policies none and gcma. */
+static inline bool cma_reserved(const struct cma *cma)
+{
+	return cma->gcma;
+}
+
+bool __init gcma_activate(struct cma *cma);
+
 extern const struct attribute_group gcma_policy_group;
 extern const struct attribute_group gcma_group;
-#define GCMA_SYSFS_GROUPS	&gcma_policy_group, &gcma_group,
+#define GCMA_SYSFS_GROUPS	(&gcma_policy_group), (&gcma_group),
 
 #else /* CONFIG_GCMA */
 
@@ -167,17 +163,6 @@ static inline bool cma_reserved(const struct cma *cma)
 static inline bool gcma_activate(struct cma *cma)
 {
 	return false;
-}
-
-static inline int gcma_take_range(struct cma *cma, unsigned long pfn,
-				  unsigned long count, gfp_t gfp)
-{
-	return -EBUSY;
-}
-
-static inline void gcma_release_range(struct cma *cma, unsigned long pfn,
-				      unsigned long count)
-{
 }
 
 #define GCMA_SYSFS_GROUPS
@@ -197,5 +182,10 @@ static inline void gcma_latency_end(struct cma *cma, u64 start)
 {
 }
 #endif
+
+int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
+		    gfp_t gfp);
+bool gcma_release_range(struct cma *cma, unsigned long pfn,
+			unsigned long count);
 
 #endif /* __MM_GCMA_H */

@@ -65,7 +65,7 @@ static int frames_show(struct seq_file *m, void *unused)
 
 	for (frame = 0; frame < g->nr_frames; frame++) {
 		seq_putc(m, gcma_frame_char(g, frame));
-		if (frame % 64 == 63)
+		if (frame % 64 == 63 || frame == g->nr_frames - 1)
 			seq_putc(m, '\n');
 	}
 	return 0;
@@ -76,6 +76,8 @@ static int gcma_debugfs_add(struct cma *cma, void *data)
 {
 	struct dentry *dir = debugfs_lookup(cma->name, data);
 
+	if (!dir)
+		return 0;
 	debugfs_create_file("latency", 0444, dir, cma, &latency_fops);
 	if (cma->gcma && cma->gcma->nr_frames)
 		debugfs_create_file("frames", 0444, dir, cma->gcma,

@@ -20,9 +20,7 @@ static struct cma *gcma_to_cma(struct kobject *kobj)
 #define GCMA_ATTR_RO(_name) \
 	static struct kobj_attribute _name##_attr = __ATTR_RO(_name)
 
-/*********************************
-* areas of every policy
-**********************************/
+/* ------ areas of every policy ----------------------------------------- */
 
 static ssize_t policy_show(struct kobject *kobj, struct kobj_attribute *attr,
 			   char *buf)
@@ -63,9 +61,7 @@ const struct attribute_group gcma_policy_group = {
 	.attrs = gcma_policy_attrs,
 };
 
-/*********************************
-* areas of policies none and gcma
-**********************************/
+/* ------ areas of policies none and gcma ------------------------------- */
 
 static ssize_t quarantined_show(struct kobject *kobj,
 				struct kobj_attribute *attr, char *buf)

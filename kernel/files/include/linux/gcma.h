@@ -18,8 +18,6 @@
 
 struct cma;
 
-#ifdef CONFIG_GCMA
-
 /* What the idle part of a CMA area is used for. */
 enum cma_policy {
 	CMA_MOVABLE,	/* movable pages, as ever */
@@ -27,18 +25,17 @@ enum cma_policy {
 	CMA_GCMA,	/* tenants */
 };
 
-/* Power-of-two buckets of the time of cma_alloc(): 1 ns to 2 s and more. */
+/* Power-of-two buckets of the time of cma_alloc(): 1 ns to 1 s and more. */
 #define CMA_LATENCY_BUCKETS	32U
-
-void __init cma_set_policy(struct cma *cma, const char *policy);
 
 /*
  * The topmost bit of a value entry tells a tenant from a shadow: shadows leave
  * it zero, see EVICTION_SHIFT in mm/workingset.c.
  */
-#define GCMA_TAG_BITS	1
-#define GCMA_TAG	(1UL << (BITS_PER_XA_VALUE - GCMA_TAG_BITS))
+#define GCMA_TAG_BITS	IS_ENABLED(CONFIG_GCMA)
+#define GCMA_TAG	(1UL << (BITS_PER_XA_VALUE - 1))
 
+#ifdef CONFIG_GCMA
 DECLARE_STATIC_KEY_FALSE(gcma_key);
 
 /* True from the moment the first area of policy gcma is active. */
@@ -47,13 +44,30 @@ static inline bool gcma_enabled(void)
 	return static_branch_unlikely(&gcma_key);
 }
 
-static inline bool gcma_is_tenant(const void *entry)
+void cma_set_policy(struct cma *cma, const char *policy);
+#else
+/* All hooks below are dead code then, so their other halves need not exist. */
+static inline bool gcma_enabled(void)
 {
-	return xa_is_value(entry) && (xa_to_value(entry) & GCMA_TAG);
+	return false;
 }
 
-/* Folios up to this order may become tenants, each page in a frame of its own. */
-#define GCMA_MAX_ORDER	5
+static inline void cma_set_policy(struct cma *cma, const char *policy)
+{
+}
+#endif
+
+static inline bool gcma_is_tenant(const void *entry)
+{
+	return gcma_enabled() && xa_is_value(entry) &&
+	       (xa_to_value(entry) & GCMA_TAG);
+}
+
+/*
+ * Folios up to this order may become tenants, each page in a frame of its own:
+ * as long as the slots of all pages are in one node, no memory is needed.
+ */
+#define GCMA_MAX_ORDER	(XA_CHUNK_SHIFT - 1)
 
 struct gcma;
 
@@ -77,13 +91,14 @@ struct gcma_store {
 
 void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 			struct folio *folio);
-void __gcma_store_commit(struct gcma_store *store,
+void *__gcma_store_commit(struct gcma_store *store, void *shadow);
+void __gcma_store_spread(struct gcma_store *store,
 			 struct address_space *mapping, struct folio *folio,
 			 void *shadow);
 void __gcma_store_end(struct gcma_store *store);
 void *__gcma_load(struct folio *folio, void *entry);
 void __gcma_drop(void *entry);
-void __gcma_drop_index(struct address_space *mapping, pgoff_t index);
+bool __gcma_drop_index(struct address_space *mapping, pgoff_t index);
 void __gcma_drop_node(struct xa_node *node);
 void *__gcma_shadow(void *entry);
 unsigned int __gcma_ra_order(struct address_space *mapping, pgoff_t index,
@@ -112,21 +127,37 @@ static inline void gcma_store_begin(struct gcma_store *store,
 }
 
 /**
- * gcma_store_commit() - leave tenant entries where the shadow stands
+ * gcma_store_commit() - make the copy of a small folio visible
+ * @store: what gcma_store_begin() filled in
+ * @folio: frozen and found clean, so that its content is final
+ * @shadow: the shadow to leave in its slot, NULL: leave none
+ *
+ * Context: i_pages lock held since @folio was frozen.
+ * Return: what to leave in the slot instead of @shadow.
+ */
+static inline void *gcma_store_commit(struct gcma_store *store,
+				      struct folio *folio, void *shadow)
+{
+	if (store->nr && shadow && !folio_test_large(folio))
+		return __gcma_store_commit(store, shadow);
+	return shadow;
+}
+
+/**
+ * gcma_store_spread() - make the copies of a large folio visible
  * @store: what gcma_store_begin() filled in
  * @mapping: the mapping @folio was just removed from
- * @folio: frozen, so that its content is final
- * @shadow: the shadow that stands in @folio's slots, NULL: leave none
+ * @folio: the folio
+ * @shadow: the shadow that stands for all its pages, or NULL
  *
- * Context: i_pages lock of @mapping held since @folio was frozen and found
- * clean.
+ * Context: i_pages lock held since @folio was frozen.
  */
-static inline void gcma_store_commit(struct gcma_store *store,
+static inline void gcma_store_spread(struct gcma_store *store,
 				     struct address_space *mapping,
 				     struct folio *folio, void *shadow)
 {
-	if (store->nr && shadow)
-		__gcma_store_commit(store, mapping, folio, shadow);
+	if (store->nr && shadow && folio_test_large(folio))
+		__gcma_store_spread(store, mapping, folio, shadow);
 }
 
 /**
@@ -154,9 +185,7 @@ static inline void gcma_store_end(struct gcma_store *store)
  */
 static inline void *gcma_load(struct folio *folio, void *entry)
 {
-	if (gcma_enabled() && gcma_is_tenant(entry))
-		return __gcma_load(folio, entry);
-	return entry;
+	return gcma_is_tenant(entry) ? __gcma_load(folio, entry) : entry;
 }
 
 /**
@@ -176,7 +205,7 @@ static inline bool gcma_loaded(const struct folio *folio)
  */
 static inline void gcma_drop(void *entry)
 {
-	if (gcma_enabled() && gcma_is_tenant(entry))
+	if (gcma_is_tenant(entry))
 		__gcma_drop(entry);
 }
 
@@ -185,13 +214,13 @@ static inline void gcma_drop(void *entry)
  * @mapping: the mapping, with no folio at @index a moment ago
  * @index: where a tenant must not survive
  *
- * Context: process context, the lock that keeps folios from being instantiated
- * at @index held (invalidate_lock or i_rwsem), no spinlock held.
+ * Context: process context, no spinlock held.
+ * Return: true if meanwhile somebody brought a folio to @index, perhaps from the
+ * tenant, so that the caller has to look for it again.
  */
-static inline void gcma_drop_index(struct address_space *mapping, pgoff_t index)
+static inline bool gcma_drop_index(struct address_space *mapping, pgoff_t index)
 {
-	if (gcma_enabled())
-		__gcma_drop_index(mapping, index);
+	return gcma_enabled() && __gcma_drop_index(mapping, index);
 }
 
 /**
@@ -240,78 +269,7 @@ static inline unsigned int gcma_ra_order(struct address_space *mapping,
  */
 static inline bool mapping_cached(struct address_space *mapping)
 {
-	return !mapping_empty(mapping);
+	return mapping->nrpages || (gcma_enabled() && !mapping_empty(mapping));
 }
 
-#else /* CONFIG_GCMA */
-
-#define GCMA_TAG_BITS	0
-
-static inline void cma_set_policy(struct cma *cma, const char *policy)
-{
-}
-
-static inline bool gcma_is_tenant(const void *entry)
-{
-	return false;
-}
-
-struct gcma_store {
-};
-
-static inline void gcma_store_begin(struct gcma_store *store,
-				    struct address_space *mapping,
-				    struct folio *folio, bool reclaimed)
-{
-}
-
-static inline void gcma_store_commit(struct gcma_store *store,
-				     struct address_space *mapping,
-				     struct folio *folio, void *shadow)
-{
-}
-
-static inline void gcma_store_end(struct gcma_store *store)
-{
-}
-
-static inline void *gcma_load(struct folio *folio, void *entry)
-{
-	return entry;
-}
-
-static inline bool gcma_loaded(const struct folio *folio)
-{
-	return false;
-}
-
-static inline void gcma_drop(void *entry)
-{
-}
-
-static inline void gcma_drop_index(struct address_space *mapping, pgoff_t index)
-{
-}
-
-static inline void gcma_drop_node(struct xa_node *node)
-{
-}
-
-static inline void *gcma_shadow(void *entry)
-{
-	return entry;
-}
-
-static inline unsigned int gcma_ra_order(struct address_space *mapping,
-					 pgoff_t index, unsigned int order)
-{
-	return order;
-}
-
-static inline bool mapping_cached(struct address_space *mapping)
-{
-	return mapping->nrpages;
-}
-
-#endif /* CONFIG_GCMA */
 #endif /* _LINUX_GCMA_H */
