@@ -262,8 +262,10 @@ static bool gcma_enter(struct gcma *g, unsigned long frame, u32 word)
 
 static void gcma_exit(void)
 {
-	/* The copy is complete: pairs with smp_load_acquire() below. */
-	smp_store_release(this_cpu_ptr(&gcma_hazard), 0);
+	unsigned long *hazard = this_cpu_ptr(&gcma_hazard);
+
+	/* The copy is complete: pairs with gcma_wait_for_copies(). */
+	smp_store_release(hazard, 0);
 	preempt_enable();
 }
 
@@ -279,6 +281,7 @@ static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
 	for_each_online_cpu(cpu) {
 		unsigned long *hazard = per_cpu_ptr(&gcma_hazard, cpu);
 
+		/* pairs with gcma_exit() */
 		while (smp_load_acquire(hazard) - pfn < count)
 			cpu_relax();
 	}
@@ -409,8 +412,10 @@ static bool gcma_seldom(struct gcma *g, enum gcma_list list)
 /* May a folio of @list take the frame of a tenant of its own list? */
 static bool gcma_admit(struct gcma *g, enum gcma_list list)
 {
-	return !gcma_seldom(g, list) ||
-	       !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
+	if (!gcma_seldom(g, list))
+		return true;
+	/* An increment may get lost: one page in about so many. */
+	return !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
 }
 
 static void gcma_note_hit(struct gcma *g, enum gcma_list list)

@@ -149,10 +149,6 @@ static inline bool cma_reserved(const struct cma *cma)
 
 bool __init gcma_activate(struct cma *cma);
 
-extern const struct attribute_group gcma_policy_group;
-extern const struct attribute_group gcma_group;
-#define GCMA_SYSFS_GROUPS	(&gcma_policy_group), (&gcma_group),
-
 #else /* CONFIG_GCMA */
 
 static inline bool cma_reserved(const struct cma *cma)
@@ -164,8 +160,6 @@ static inline bool gcma_activate(struct cma *cma)
 {
 	return false;
 }
-
-#define GCMA_SYSFS_GROUPS
 
 #endif /* CONFIG_GCMA */
 

@@ -57,7 +57,7 @@ static struct attribute *gcma_policy_attrs[] = {
 	NULL,
 };
 
-const struct attribute_group gcma_policy_group = {
+static const struct attribute_group gcma_policy_group = {
 	.attrs = gcma_policy_attrs,
 };
 
@@ -162,7 +162,26 @@ static umode_t gcma_attr_visible(struct kobject *kobj, struct attribute *attr,
 	return attr->mode;
 }
 
-const struct attribute_group gcma_group = {
+static const struct attribute_group gcma_group = {
 	.attrs = gcma_attrs,
 	.is_visible = gcma_attr_visible,
 };
+
+static const struct attribute_group *gcma_groups[] = {
+	&gcma_policy_group,
+	&gcma_group,
+	NULL,
+};
+
+static int __init gcma_sysfs_add(struct cma *cma, void *unused)
+{
+	/* NULL if cma_sysfs_init() failed */
+	return cma->cma_kobj ?
+	       sysfs_create_groups(&cma->cma_kobj->kobj, gcma_groups) : 0;
+}
+
+static int __init gcma_sysfs_init(void)
+{
+	return cma_for_each_area(gcma_sysfs_add, NULL);
+}
+device_initcall(gcma_sysfs_init);

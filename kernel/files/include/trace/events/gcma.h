@@ -37,12 +37,16 @@ DECLARE_EVENT_CLASS(gcma_tenant,
 );
 
 DEFINE_EVENT(gcma_tenant, gcma_store,
+
 	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
+
 	TP_ARGS(mapping, index, pfn)
 );
 
 DEFINE_EVENT(gcma_tenant, gcma_load,
+
 	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
+
 	TP_ARGS(mapping, index, pfn)
 );
 
@@ -70,12 +74,16 @@ DECLARE_EVENT_CLASS(gcma_range,
 );
 
 DEFINE_EVENT(gcma_range, gcma_revoke,
+
 	TP_PROTO(const char *name, unsigned long pfn, unsigned long count),
+
 	TP_ARGS(name, pfn, count)
 );
 
 DEFINE_EVENT(gcma_range, gcma_release,
+
 	TP_PROTO(const char *name, unsigned long pfn, unsigned long count),
+
 	TP_ARGS(name, pfn, count)
 );
 
