@@ -11,10 +11,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lab import areas, boot, build, console, export, lock, machine, paths, setup, source, tests
+from lab import (
+    areas,
+    boot,
+    build,
+    console,
+    demo,
+    evals,
+    export,
+    figures,
+    lock,
+    machine,
+    paths,
+    results,
+    setup,
+    source,
+    tests,
+)
 from lab.errors import LabError
 
-LOCKED = ("setup", "build", "run", "shell", "test", "export")
+LOCKED = ("setup", "build", "run", "shell", "test", "export", "demo", "eval", "figures", "report")
 
 
 def _print_json(value: Any) -> None:
@@ -142,6 +158,62 @@ def cmd_top(args: argparse.Namespace) -> int:
     return 0
 
 
+def cmd_demo(args: argparse.Namespace) -> int:
+    """photo shots under memory pressure, with each policy"""
+    setup.install_packages()
+    folder = Path(args.output)
+    result = demo.run(folder)
+    if args.json:
+        print(results.to_json(result), end="")
+    else:
+        demo.show(result)
+        print(f"\n{folder / 'report.html'}  {folder / 'results.json'}")
+    return 0
+
+
+def cmd_eval(args: argparse.Namespace) -> int:
+    """take one evaluation afresh"""
+    evals.find(args.name)
+    setup.install_packages()
+    result = evals.run(args.name)
+    if args.json == "-":
+        print(results.to_json(result), end="")
+        return 0
+    demo.show(result)
+    if args.json:
+        results.write_file(Path(args.json), results.to_json(result))
+    return 0
+
+
+def cmd_figures(args: argparse.Namespace) -> int:
+    """what the project promises, and what was measured last"""
+    promises = figures.read()
+    if args.run:
+        setup.install_packages()
+        for name in evals.EVALS:
+            if any(promise.eval == name for promise in promises):
+                evals.run(name)
+    found = figures.standings(promises, evals.latest())
+    if args.json:
+        _print_json([{**asdict(one.figure), "taken": one.taken} for one in found])
+    else:
+        console.out.print(figures.table(found))
+    return 1 if any(one.figure.holds is False for one in found) else 0
+
+
+def cmd_report(args: argparse.Namespace) -> int:
+    """write a page of all results"""
+    latest = evals.latest()
+    if not latest:
+        raise LabError("nothing was measured yet: run ./gcma eval NAME, or ./gcma demo")
+    demo.write_report(Path(args.file), list(latest.values()))
+    if args.json:
+        _print_json({"report": args.file, "evals": list(latest)})
+    else:
+        print(args.file)
+    return 0
+
+
 def _machine(args: argparse.Namespace) -> machine.Machine:
     wanted = machine.Machine(
         memory_mib=machine.parse_mib(args.mem),
@@ -199,6 +271,16 @@ def parser() -> argparse.ArgumentParser:
         verb = add_verb(verbs, name, function)
         verb.add_argument("--sysfs", default=str(areas.SYSFS), help="a recorded tree")
         verb.add_argument("--interval", type=float, default=1.0, help="seconds (top)")
+    verb = add_verb(verbs, "demo", cmd_demo)
+    verb.add_argument("--output", default=".", metavar="DIR", help="for report.html, results.json")
+    verb = verbs.add_parser("eval", help=cmd_eval.__doc__, description=cmd_eval.__doc__)
+    verb.set_defaults(function=cmd_eval)
+    verb.add_argument("name", metavar="NAME", help=", ".join(evals.EVALS))
+    verb.add_argument("--json", metavar="FILE", help="the result as JSON; -: to stdout")
+    verb = add_verb(verbs, "figures", cmd_figures)
+    verb.add_argument("--run", action="store_true", help="take them all afresh")
+    verb = add_verb(verbs, "report", cmd_report)
+    verb.add_argument("file", nargs="?", default="report.html", metavar="FILE")
     return top
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The evaluations: `./gcma eval NAME`. Each module makes guests, runs them and reads them."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from lab import build, figures, results
+from lab.errors import LabError
+from lab.evals import alloc, camera, overhead, scale, size, system, tenancy
+from lab.evals.guests import Kernels
+from lab.results import Outcome, Result
+
+# In the order of the report
+EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
+    "photo": camera.photo,
+    "background": camera.background,
+    "alloc-ladder": alloc.ladder,
+    "alloc-cdf": alloc.cdf,
+    "pins": alloc.pins,
+    "tenancy": tenancy.tenancy,
+    "overhead": overhead.overhead,
+    "scale": scale.scale,
+    "system": system.system,
+    "size": size.size,
+}
+
+
+def title(name: str) -> str:
+    return EVALS[name].__doc__ or name
+
+
+def find(name: str) -> None:
+    if name not in EVALS:
+        raise LabError(f"unknown evaluation {name}: choose one of {', '.join(EVALS)}")
+
+
+def run(name: str) -> Result:
+    """Take an evaluation afresh and keep its result."""
+    find(name)
+    promises = figures.read()
+    outcome = EVALS[name](cache(build.build))
+    judged = figures.judged(name, outcome.values, promises)
+    result = results.make(name, title(name), outcome, judged)
+    results.save(result)
+    return result
+
+
+def latest() -> dict[str, Result]:
+    """The stored results, in the order of the report."""
+    found = {name: results.load(name) for name in EVALS}
+    return {name: result for name, result in found.items() if result}

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an allocation costs: exact guests, counted in instructions around cma_alloc()."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lab import measure, stats, workloads
+from lab.evals.guests import Guest, Kernels, Said, run_all
+from lab.machine import POLICIES, Machine
+from lab.measure import BenchSample
+from lab.results import Line, Outcome, Plot, Run, Table
+
+# Paper, Figure 4: 64 to 32768; RFC v2: 1, 512 ... 32000
+SIZES = (1, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32000, 32768)
+CPUS = (1, 4)
+REPETITIONS = 30
+AREA_MIB = 256
+FILES_MIB = 416  # more than the page cache and the area can hold
+DISK_MIB = FILES_MIB * 5 // 4  # only what is written takes memory
+MEMORY_MIB = AREA_MIB + FILES_MIB + 224
+PAUSE_US = 10_000  # between two allocations: the load takes the area again
+WARM_UP_S = 0.5  # in a guest's time: half a billion instructions
+STATES = ("idle", "loaded")
+
+CDF_PAGES = 1024
+CDF_REPETITIONS = 300
+
+# Readers, writers and a compile-like job, for ever
+LOAD = f"""\
+job uniform /disk {FILES_MIB} 2 &
+job mix /disk {FILES_MIB} 3 &
+job compile /disk {FILES_MIB} 4 &
+sleep {WARM_UP_S}
+"""
+
+Samples = Mapping[int, Sequence[BenchSample]]  # by pages
+
+
+def _script(sizes: Iterable[int], repetitions: int) -> str:
+    wanted = " ".join(map(str, sizes))
+    return f"""\
+{workloads.ram_disk(DISK_MIB)}
+section idle
+alloc {workloads.BENCH} {repetitions} 100 {wanted}
+job fill /disk {FILES_MIB} 1 >/dev/null
+{LOAD}
+snapshot before
+section loaded
+alloc {workloads.BENCH} {repetitions} {PAUSE_US} {wanted}
+snapshot after
+"""
+
+
+def _guests(kernels: Kernels, cpus: Iterable[int], script: str) -> list[Guest]:
+    files = workloads.files("job", "alloc", host=("mkfs.ext4",))
+    kernel = kernels("prod")
+    return [
+        Guest(
+            f"{policy}, {count} CPU",
+            kernel,
+            Machine(memory_mib=MEMORY_MIB, cpus=count, area_mib=AREA_MIB, policy=policy),
+            script,
+            files,
+        )
+        for count in cpus
+        for policy in POLICIES
+    ]
+
+
+def _costs(samples: Iterable[BenchSample]) -> list[float]:
+    """Failures count too: their caller has waited as long."""
+    return [sample.alloc for sample in samples]
+
+
+def _run(said: Said) -> Run:
+    samples = {
+        f"{state} {pages} pages, instructions": _costs(found)
+        for state in STATES
+        for pages, found in measure.ladder(said[state]).items()
+    }
+    area = said.gained("area", "before", "after")
+    counters: dict[str, float] = {
+        name: area[name] for name in ("stores", "loads", "recycles") if name in area
+    }
+    failures = {
+        f"{state} failures": sum(
+            not one.ok for found in measure.ladder(said[state]).values() for one in found
+        )
+        for state in STATES
+    }
+    return said.run(samples, {**counters, **failures})
+
+
+def _ladder_table(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Table:
+    rows: list[list[str | float | None]] = []
+    for pages in SIZES:
+        for policy, samples in by_policy.items():
+            one = stats.summary(_costs(samples[pages]))
+            failed = sum(not sample.ok for sample in samples[pages])
+            rows.append([pages, policy, one.min, round(one.mean), one.p99, one.max, failed])
+    return Table(
+        f"Instructions of an allocation, {state}, {cpus} CPU",
+        ("pages", "policy", "min", "mean", "p99", "max", "failed"),
+        rows,
+        f"{REPETITIONS} allocations each; percentiles are nearest-rank.",
+    )
+
+
+def _ladder_plot(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Plot:
+    lines = [
+        Line(policy, [(pages, stats.summary(_costs(samples[pages])).mean) for pages in SIZES])
+        for policy, samples in by_policy.items()
+    ]
+    return Plot(
+        f"Mean cost of an allocation, {state}, {cpus} CPU",
+        "lines",
+        "pages",
+        "instructions",
+        lines,
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _ratio(a: Samples, b: Samples, what: str, sizes: Iterable[int]) -> list[float]:
+    """Of one number of two policies' summaries, for each size."""
+    return [
+        getattr(stats.summary(_costs(a[pages])), what)
+        / getattr(stats.summary(_costs(b[pages])), what)
+        for pages in sizes
+    ]
+
+
+def ladder(kernels: Kernels) -> Outcome:
+    """cost of an allocation by size, idle and loaded (paper Fig. 4, RFC's latency table)"""
+    said = run_all("alloc-ladder", _guests(kernels, CPUS, _script(SIZES, REPETITIONS)), 90)
+    found = {
+        (cpus, state): {
+            policy: measure.ladder(said[f"{policy}, {cpus} CPU"][state]) for policy in POLICIES
+        }
+        for cpus in CPUS
+        for state in STATES
+    }
+    everywhere = [(both["gcma"], both["none"]) for both in found.values()]
+    loaded = [found[cpus, "loaded"] for cpus in CPUS]
+    medians = [stats.summary(_costs(one["gcma"][CDF_PAGES])) for one in loaded]
+    return Outcome(
+        runs=[_run(one) for one in said.values()],
+        tables=[_ladder_table(*key, both) for key, both in found.items()],
+        plots=[_ladder_plot(*key, both) for key, both in found.items()],
+        values={
+            "alloc-gcma-none-mean": max(
+                max(_ratio(gcma, none, "mean", SIZES)) for gcma, none in everywhere
+            ),
+            "alloc-gcma-none-max": max(
+                max(_ratio(gcma, none, "max", SIZES)) for gcma, none in everywhere
+            ),
+            "alloc-movable-gcma-1024": min(
+                _ratio(one["movable"], one["gcma"], "mean", [1024])[0] for one in loaded
+            ),
+            "alloc-movable-gcma-32768": min(
+                _ratio(one["movable"], one["gcma"], "mean", [32768])[0] for one in loaded
+            ),
+            "alloc-gcma-worst-median": max(one.max / one.median for one in medians),
+        },
+    )
+
+
+def cdf(kernels: Kernels) -> Outcome:
+    """distribution of the cost of 1,024 pages, idle and loaded (paper Fig. 5)"""
+    said = run_all("alloc-cdf", _guests(kernels, [1], _script([CDF_PAGES], CDF_REPETITIONS)), 60)
+    tables, plots = [], []
+    for state in STATES:
+        rows: list[list[str | float | None]] = []
+        lines = []
+        for policy in POLICIES:
+            samples = measure.ladder(said[f"{policy}, 1 CPU"][state])[CDF_PAGES]
+            one = stats.summary(_costs(samples))
+            failed = sum(not sample.ok for sample in samples)
+            rows.append([policy, one.min, one.median, one.p99, one.max, failed])
+            lines.append(Line(policy, stats.cdf(_costs(samples))))
+        columns = ("policy", "min", "median", "p99", "max", "failed")
+        tables.append(Table(f"Instructions for {CDF_PAGES} pages, {state}", columns, rows))
+        title = f"{CDF_PAGES} pages, {state}"
+        plots.append(Plot(title, "cdf", "instructions", "share of allocations", lines, log_x=True))
+    return Outcome([_run(one) for one in said.values()], tables, plots)
+
+
+# References to pages
+
+PINS_ALLOCATIONS = {"gcma": 10_000, "movable": 300, "none": 300}
+PINS_PIPES = 48  # of 256 pages: a quarter of the area's pages
+PINS_LARGEST = 8192
+PINS_MEMORY_MIB = MEMORY_MIB + 64
+
+
+def _pins_script(policy: str) -> str:
+    return f"""\
+{workloads.ram_disk(DISK_MIB)}
+job fill /disk {FILES_MIB} 1 >/dev/null
+hold /disk/data {PINS_PIPES} >/tmp/hold &
+{LOAD}
+until grep -q holding /tmp/hold; do sleep 0.01; done
+snapshot before
+section alloc
+alloc {workloads.BENCH} {PINS_ALLOCATIONS[policy]} 200 r{PINS_LARGEST}
+snapshot after
+"""
+
+
+def pins(kernels: Kernels) -> Outcome:
+    """failures of allocations while pipes hold references to pages"""
+    kernel = kernels("prod")
+    guests = [
+        Guest(
+            policy,
+            kernel,
+            Machine(memory_mib=PINS_MEMORY_MIB, cpus=1, area_mib=AREA_MIB, policy=policy),
+            _pins_script(policy),
+            workloads.files("job", "alloc", "hold", host=("mkfs.ext4",)),
+        )
+        for policy in POLICIES
+    ]
+    said = run_all("pins", guests, 90)
+    rows: list[list[str | float | None]] = []
+    runs, failures = [], {}
+    for policy, one in said.items():
+        samples = [sample for found in measure.ladder(one["alloc"]).values() for sample in found]
+        costs = stats.summary(_costs(samples))
+        failures[policy] = sum(not sample.ok for sample in samples)
+        rows.append([policy, len(samples), failures[policy], costs.median, costs.max])
+        runs.append(one.run({"instructions": _costs(samples)}, {"failures": failures[policy]}))
+    table = Table(
+        "Allocations while pipes hold references to page-cache and anonymous pages",
+        ("policy", "allocations", "failed", "median instructions", "max"),
+        rows,
+        f"Sizes from 1 to {PINS_LARGEST} pages in an area of {AREA_MIB} MiB of which no primary"
+        f" holds anything; {PINS_PIPES} pipes hold 256 pages each, and change them.",
+    )
+    values = {"pins-gcma-failures": failures["gcma"], "pins-movable-failures": failures["movable"]}
+    return Outcome(runs, [table], values=values)

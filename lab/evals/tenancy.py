@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an idle area is worth: sectors that jobs read from disk. Exact guests, so counts repeat.
+
+Beside the policies there is the machine without an area, which has as much more memory, and
+Belady's optimum: what a victim cache as large as the area would have avoided if it had known the
+future, on the evictions recorded with policy none.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lab import workloads
+from lab.evals.guests import Guest, Kernels, Said, run_all
+from lab.machine import Machine
+from lab.results import Cell, Line, Outcome, Plot, Run, Table
+
+AREA_MIB = 64
+CACHE_MIB = 64  # about what the page cache can have beside the area
+KERNEL_MIB = 106  # the rest: kernel, initramfs, metadata
+# larger than the page cache and the area together by a tenth
+FILES_MIB = (CACHE_MIB + AREA_MIB) * 11 // 10
+MEMORY_MIB = AREA_MIB + CACHE_MIB + KERNEL_MIB + FILES_MIB
+PAGES = FILES_MIB * 256
+JOBS = ("uniform", "zipf", "compile", "scan")
+
+NONE, MOVABLE, GCMA, ALWAYS, MORE = "none", "movable", "gcma", "gcma, always", "more memory"
+BELADY = "Belady"
+VARIANTS = (NONE, MOVABLE, GCMA, ALWAYS, MORE)
+
+# The first half warms up, the second is counted.
+SCRIPT = f"""\
+{workloads.ram_disk(FILES_MIB * 5 // 4)}
+job fill /disk {FILES_MIB} 1 >/dev/null
+[ ! -e {workloads.AREA}/admission ] || echo @admission@ >{workloads.AREA}/admission
+grep -E 'MemFree|MemAvailable' /proc/meminfo
+@trace@
+job @job@ /disk {FILES_MIB} 2 {2 * PAGES} >/dev/null
+@mark@
+snapshot before
+job @job@ /disk {FILES_MIB} 3 {2 * PAGES} >/dev/null
+snapshot after
+@untrace@
+"""
+TRACE = {
+    "@trace@": """\
+cd /sys/kernel/tracing
+echo 16384 >buffer_size_kb
+echo 1 >events/filemap/mm_filemap_add_to_page_cache/enable
+echo 1 >events/filemap/mm_filemap_delete_from_page_cache/enable
+evictions /disk/data <trace_pipe >/tmp/evictions &
+filter=$!
+cd /""",
+    "@mark@": "echo mark >/sys/kernel/tracing/trace_marker",
+    "@untrace@": """\
+sleep 0.1
+kill $filter
+section evictions
+cat /tmp/evictions""",
+}
+NO_TRACE = dict.fromkeys(TRACE, "")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Pages on their way into (+) and out of (-) the page cache; None is the mark."""
+
+    steps: Sequence[tuple[bool, int] | None]
+
+
+def read_trace(text: str) -> Trace:
+    """Lines of lab/guest/evictions.c."""
+    steps: list[tuple[bool, int] | None] = []
+    for line in text.splitlines():
+        if line == "!":
+            steps.append(None)
+        elif line[:1] in ("+", "-"):
+            steps.append((line[0] == "+", int(line[1:], 16)))
+    return Trace(steps)
+
+
+def belady(trace: Trace, frames: int) -> int:
+    """Reads after the mark with the best victim cache of so many frames.
+
+    Exclusive: an eviction may put the page into the cache, the next read takes it out. The best
+    choice is to throw away, or not to let in, the page whose next read is farthest away.
+    """
+    next_read = _next_reads(trace)
+    held: dict[int, int] = {}  # page -> when it is read next
+    farthest: list[tuple[int, int]] = []  # (-when, page), with pages that left the cache
+    reads = 0
+    for number, step in enumerate(trace.steps):
+        if step is None:
+            reads = 0
+            continue
+        added, page = step
+        if added:
+            reads += held.pop(page, None) is None
+            continue
+        held[page] = next_read[number]
+        heapq.heappush(farthest, (-next_read[number], page))
+        while len(held) > frames:
+            when, victim = heapq.heappop(farthest)
+            if held.get(victim) == -when:
+                del held[victim]
+    return reads
+
+
+def _next_reads(trace: Trace) -> list[int]:
+    """For each step, when its page comes into the page cache next."""
+    upcoming: dict[int, int] = {}
+    found = [len(trace.steps)] * len(trace.steps)
+    for number in range(len(trace.steps) - 1, -1, -1):
+        step = trace.steps[number]
+        if step is None:
+            continue
+        added, page = step
+        found[number] = upcoming.get(page, len(trace.steps))
+        if added:
+            upcoming[page] = number
+    return found
+
+
+def _guest(kernels: Kernels, job: str, variant: str, traced: bool = False) -> Guest:
+    policy = {NONE: "none", MOVABLE: "movable", MORE: "movable"}.get(variant, "gcma")
+    script = SCRIPT.replace("@job@", job)
+    script = script.replace("@admission@", "always" if variant == ALWAYS else "adaptive")
+    for mark, text in (TRACE if traced else NO_TRACE).items():
+        script = script.replace(mark, text)
+    area = 0 if variant == MORE else AREA_MIB
+    return Guest(
+        f"{job}, {variant}" + (", traced" if traced else ""),
+        kernels("prod"),
+        Machine(MEMORY_MIB + (16 if traced else 0), cpus=1, area_mib=area, policy=policy),
+        script,
+        workloads.files("job", "evictions", host=("mkfs.ext4",)),
+    )
+
+
+def _sectors(said: Said) -> int:
+    return said.sectors_read("disk", "before", "after")
+
+
+def _run(said: Said) -> Run:
+    counters: dict[str, float] = {"sectors read": _sectors(said)}
+    area = said.gained("area", "before", "after") if "area before" in said.sections else {}
+    for name in ("stores", "loads", "misses", "recycles", "refused_admission"):
+        if name in area:
+            counters[name] = area[name]
+    return said.run(counters=counters)
+
+
+def _avoided(reads: Mapping[str, float], variant: str, best: str) -> float:
+    """Of the reads that `best` avoids, those that `variant` avoids, in percent."""
+    possible = reads[NONE] - reads[best]
+    return 100 * (reads[NONE] - reads[variant]) / possible if possible > 0 else 100.0
+
+
+def tenancy(kernels: Kernels) -> Outcome:
+    """what an idle area is worth: disk sectors read by jobs larger than memory"""
+    guests = [_guest(kernels, job, variant) for job in JOBS for variant in VARIANTS]
+    traces = [_guest(kernels, job, NONE, traced=True) for job in JOBS]
+    said = run_all("tenancy", [*guests, *traces], 30)
+    reads: dict[str, dict[str, float]] = {}
+    for job in JOBS:
+        reads[job] = {variant: _sectors(said[f"{job}, {variant}"]) for variant in VARIANTS}
+        traced = said[f"{job}, {NONE}, traced"]
+        # the tracer's own memory changes the reads a little: scale to the untraced run
+        trace = read_trace(traced["evictions"])
+        share = belady(trace, AREA_MIB * 256) / max(belady(trace, 0), 1)
+        reads[job][BELADY] = round(reads[job][NONE] * share)
+    columns = (*VARIANTS, BELADY)
+    rows: list[list[Cell]] = [[job, *(reads[job][name] for name in columns)] for job in JOBS]
+    shares: list[list[Cell]] = [
+        [job, *(round(_avoided(reads[job], name, MORE), 1) for name in columns[1:])] for job in JOBS
+    ]
+    bars = [
+        Line(name, [(float(x), reads[job][name] / reads[job][NONE]) for x, job in enumerate(JOBS)])
+        for name in columns
+    ]
+    scan = reads["scan"]
+    return Outcome(
+        [_run(one) for one in said.values()],
+        [
+            Table(
+                "Sectors read from disk",
+                ("job", *columns),
+                rows,
+                f"{2 * PAGES:,} pages of a file of {FILES_MIB} MiB; about {CACHE_MIB} MiB of page"
+                f" cache beside an area of {AREA_MIB} MiB.",
+            ),
+            Table(
+                "Reads avoided, in % of those that more memory avoids",
+                ("job", *columns[1:]),
+                shares,
+            ),
+        ],
+        [
+            Plot(
+                "Disk reads, relative to none",
+                "bars",
+                "",
+                "sectors read",
+                bars,
+                groups=JOBS,
+            )
+        ],
+        {
+            **{f"tenancy-{job}": _avoided(reads[job], GCMA, MORE) for job in JOBS[:3]},
+            "tenancy-scan-always": 100 * (1 - scan[GCMA] / scan[ALWAYS]) if scan[ALWAYS] else 0.0,
+            "tenancy-scan-belady": _avoided(scan, GCMA, BELADY),
+        },
+    )

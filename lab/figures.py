@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""figures.toml: what the project promises, held against what was measured."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from lab import paths
+from lab.errors import LabError
+from lab.results import Figure, Result
+
+FILE = paths.REPO / "figures.toml"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One entry of figures.toml."""
+
+    name: str
+    text: str
+    unit: str
+    eval: str
+    better: str  # "lower" or "higher"
+    must: float | None = None
+    aim: float | None = None
+
+    def reached(self, limit: float | None, value: float | None) -> bool | None:
+        if limit is None or value is None:
+            return None
+        return value <= limit if self.better == "lower" else value >= limit
+
+    def judge(self, value: float | None) -> Figure:
+        rounded = None if value is None else float(f"{value:.5g}")
+        holds = self.reached(self.must, value)
+        return Figure(self.name, rounded, self.unit, self.must, self.aim, holds)
+
+
+def read(path: Path = FILE) -> list[Promise]:
+    try:
+        entries = tomllib.loads(path.read_text())
+        promises = [Promise(name, **entry) for name, entry in entries.items()]
+    except (tomllib.TOMLDecodeError, TypeError) as error:
+        raise LabError(f"{path.name}: {error}") from None
+    for promise in promises:
+        if promise.better not in ("lower", "higher"):
+            raise LabError(f"{path.name}: {promise.name}: better is 'lower' or 'higher'")
+    return promises
+
+
+def judged(name: str, values: Mapping[str, float], promises: Sequence[Promise]) -> list[Figure]:
+    """The figures of one evaluation, in the order of the file."""
+    mine = [promise for promise in promises if promise.eval == name]
+    unknown = set(values) - {promise.name for promise in mine}
+    if unknown:
+        raise LabError(f"figures.toml knows no figure {', '.join(sorted(unknown))} of {name}")
+    return [promise.judge(values.get(promise.name)) for promise in mine]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A promise with the latest figure for it."""
+
+    promise: Promise
+    figure: Figure
+    taken: str | None  # None: never
+    kernel: str | None
+
+
+def standings(promises: Sequence[Promise], results: Mapping[str, Result]) -> list[Standing]:
+    found = []
+    for promise in promises:
+        result = results.get(promise.eval)
+        values = {figure.name: figure.value for figure in result.figures} if result else {}
+        figure = promise.judge(values.get(promise.name))
+        kernel = ", ".join(result.kernels) if result else None
+        found.append(Standing(promise, figure, result.taken if result else None, kernel))
+    return found
+
+
+def verdict(standing: Standing) -> str:
+    if standing.figure.value is None:
+        return "not taken"
+    if standing.figure.holds is False:
+        return "FAILS"
+    if standing.promise.reached(standing.promise.aim, standing.figure.value):
+        return "aim"
+    return "holds" if standing.figure.holds else ""
+
+
+def number(value: float | None) -> str:
+    """Readable, and never more digits than were measured."""
+    if value is None:
+        return "-"
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:,.4g}"
+
+
+def table(found: Sequence[Standing]) -> Table:
+    view = Table(title="figures")
+    view.add_column("figure")
+    view.add_column("what", overflow="fold")
+    for name in ("value", "unit", "must", "aim", ""):
+        view.add_column(name, justify="left" if name in ("unit", "") else "right")
+    view.add_column("taken")
+    view.add_column("kernel")
+    for one in found:
+        figure = one.figure
+        view.add_row(
+            *(figure.name, one.promise.text, number(figure.value), figure.unit),
+            *(number(figure.must), number(figure.aim), verdict(one)),
+            *((one.taken or "never").replace("+00:00", "Z"), one.kernel or "-"),
+        )
+    return view

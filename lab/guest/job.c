@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Background jobs on files, repeatable: the same arguments give the same
+ * accesses.
+ *
+ * job fill DIR MIB SEED		make the files that the others use
+ * job uniform DIR MIB SEED PAGES	read pages at random
+ * job zipf DIR MIB SEED PAGES		the same, Zipf-distributed with exponent 1.1
+ * job scan DIR MIB SEED PAGES		read the file from end to end, again and again
+ * job pages DIR MIB SEED PAGES	the same without read-ahead
+ * job mix DIR MIB SEED PAGES		random reads and writes of 4 pages, 3 to 1
+ * job compile DIR MIB SEED PAGES	read a source and its headers, work in memory,
+ *					write an object; link them now and then
+ *
+ * PAGES is the number of pages to access, 0: until killed. Prints the number of
+ * pages accessed and the cycles that it took.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#define PAGE 4096UL
+#define ZIPF 1.1
+#define MIX_PAGES 4
+
+/* Shape of the compile job: see compile(). */
+#define SOURCE_PAGES 8UL
+#define HEADERS 12
+#define WORK_PAGES 512
+#define LINK_EVERY 64
+
+struct job {
+	char path[256];
+	int fd;
+	unsigned long pages;	/* of the file */
+	unsigned long limit;	/* accesses to do, 0: no limit */
+	unsigned long done;
+	uint64_t state;		/* of the random numbers */
+	double *zipf;		/* cumulated weights of the ranks */
+	char buf[MIX_PAGES * PAGE];
+};
+
+/* splitmix64 */
+static uint64_t rnd(struct job *job)
+{
+	uint64_t z = job->state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static int running(const struct job *job)
+{
+	return !job->limit || job->done < job->limit;
+}
+
+static void get(struct job *job, unsigned long page, unsigned long count)
+{
+	if (pread(job->fd, job->buf, count * PAGE, page * PAGE) !=
+	    (ssize_t)(count * PAGE))
+		err(1, "read of page %lu", page);
+	job->done += count;
+}
+
+static void put(struct job *job, unsigned long page, unsigned long count)
+{
+	memset(job->buf, rnd(job), count * PAGE);
+	if (pwrite(job->fd, job->buf, count * PAGE, page * PAGE) !=
+	    (ssize_t)(count * PAGE))
+		err(1, "write of page %lu", page);
+	job->done += count;
+}
+
+static void fill(struct job *job)
+{
+	unsigned long page, word;
+
+	for (page = 0; page < job->pages; page++) {
+		for (word = 0; word < PAGE / 8; word += 64)
+			((uint64_t *)job->buf)[word] = page;
+		if (pwrite(job->fd, job->buf, PAGE, page * PAGE) != PAGE)
+			err(1, "write of page %lu", page);
+	}
+	if (fsync(job->fd))
+		err(1, "fsync");
+	job->done = job->pages;
+}
+
+static void uniform(struct job *job)
+{
+	while (running(job))
+		get(job, rnd(job) % job->pages, 1);
+}
+
+static void zipf_prepare(struct job *job, unsigned long ranks)
+{
+	double sum = 0;
+	unsigned long rank;
+
+	job->zipf = malloc(ranks * sizeof(double));
+	if (!job->zipf)
+		err(1, "zipf");
+	for (rank = 0; rank < ranks; rank++)
+		job->zipf[rank] = sum += pow(rank + 1, -ZIPF);
+}
+
+/* A rank below @ranks, the small ones often. */
+static unsigned long zipf_rank(struct job *job, unsigned long ranks)
+{
+	double at = (rnd(job) >> 11) * 0x1p-53 * job->zipf[ranks - 1];
+	unsigned long low = 0, high = ranks - 1;
+
+	while (low < high) {
+		unsigned long middle = (low + high) / 2;
+
+		if (job->zipf[middle] < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void zipf(struct job *job)
+{
+	zipf_prepare(job, job->pages);
+	/* the prime spreads neighbouring ranks over the file */
+	while (running(job))
+		get(job, zipf_rank(job, job->pages) * 2654435761UL % job->pages, 1);
+}
+
+static void scan(struct job *job)
+{
+	while (running(job))
+		get(job, job->done % job->pages, 1);
+}
+
+static void mix(struct job *job)
+{
+	while (running(job)) {
+		unsigned long page = rnd(job) % (job->pages / MIX_PAGES) * MIX_PAGES;
+
+		if (rnd(job) % 4)
+			get(job, page, MIX_PAGES);
+		else
+			put(job, page, MIX_PAGES);
+	}
+}
+
+/*
+ * The file is cut into sources of SOURCE_PAGES: its first quarter are headers,
+ * popular by Zipf's law, half are sources, visited in a shuffled order again and
+ * again, the last quarter are objects, written and, at every link, read.
+ */
+static void compile(struct job *job)
+{
+	unsigned long units = job->pages / SOURCE_PAGES, headers = units / 4;
+	unsigned long sources = units / 2, objects = units - headers - sources;
+	unsigned long unit, i, object;
+	char *work = malloc(WORK_PAGES * PAGE);
+
+	if (!work)
+		err(1, "work");
+	zipf_prepare(job, headers);
+	for (unit = 0; running(job); unit++) {
+		unsigned long source = unit * 2654435761UL % sources;
+
+		object = headers + sources + source % objects;
+		for (i = 0; i < SOURCE_PAGES; i++)
+			get(job, (headers + source) * SOURCE_PAGES + i, 1);
+		for (i = 0; i < HEADERS; i++)
+			get(job, (zipf_rank(job, headers) * 40503 % headers) *
+			    SOURCE_PAGES + rnd(job) % SOURCE_PAGES, 1);
+		for (i = 0; i < WORK_PAGES; i++)
+			work[i * PAGE] = i;
+		for (i = 0; i < SOURCE_PAGES; i += MIX_PAGES)
+			put(job, object * SOURCE_PAGES + i, MIX_PAGES);
+		if (unit % LINK_EVERY)
+			continue;
+		for (i = 0; i < LINK_EVERY && running(job); i++)
+			get(job, (headers + sources + (source + i) % objects) *
+			    SOURCE_PAGES, 1);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct job *job);
+	int flags;
+	int advice;
+} kinds[] = {
+	{ "fill", fill, O_RDWR | O_CREAT | O_TRUNC, POSIX_FADV_NORMAL },
+	{ "uniform", uniform, O_RDONLY, POSIX_FADV_RANDOM },
+	{ "zipf", zipf, O_RDONLY, POSIX_FADV_RANDOM },
+	{ "scan", scan, O_RDONLY, POSIX_FADV_NORMAL },
+	{ "pages", scan, O_RDONLY, POSIX_FADV_RANDOM },
+	{ "mix", mix, O_RDWR, POSIX_FADV_RANDOM },
+	{ "compile", compile, O_RDWR, POSIX_FADV_NORMAL },
+};
+
+int main(int argc, char **argv)
+{
+	static struct job job;
+	unsigned long long start;
+	unsigned int i;
+
+	if (argc < 5)
+		errx(2, "usage: job KIND DIR MIB SEED [PAGES]");
+	for (i = 0; strcmp(kinds[i].name, argv[1]); i++)
+		if (i + 1 == sizeof(kinds) / sizeof(*kinds))
+			errx(2, "unknown job %s", argv[1]);
+	snprintf(job.path, sizeof(job.path), "%s/data", argv[2]);
+	job.pages = strtoul(argv[3], NULL, 0) << 20 >> 12;
+	job.state = strtoul(argv[4], NULL, 0);
+	job.limit = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+	job.fd = open(job.path, kinds[i].flags, 0600);
+	if (job.fd < 0)
+		err(1, "%s", job.path);
+	posix_fadvise(job.fd, 0, 0, kinds[i].advice);
+	start = __rdtsc();
+	kinds[i].run(&job);
+	printf("%lu %llu\n", job.done, __rdtsc() - start);
+	return 0;
+}

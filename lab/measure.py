@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What guests print, read back.
+
+A guest's output is cut into sections, each begun by a line "== NAME"; everything between two of
+these is what some file of /proc, /sys or a program said.
+"""
+
+import re
+from dataclasses import dataclass
+
+from lab.errors import LabError
+
+SECTION = re.compile(r"^== (.+)\n", flags=re.M)
+
+
+def sections(output: str) -> dict[str, str]:
+    """Name -> text; a name said twice keeps both texts."""
+    found: dict[str, str] = {}
+    _, *parts = SECTION.split(output)
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        found[name] = found.get(name, "") + text
+    return found
+
+
+# Tracepoints
+
+EVENT = re.compile(
+    r"^ *(?P<task>.+)-(?P<pid>\d+) +\[\d+\] +\S+ +(?P<time>\d+(?:\.\d+)?):"
+    r" (?P<name>\w+): (?P<text>.*)$",
+    flags=re.M,
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of tracefs."""
+
+    pid: int
+    time: float  # seconds; cycles with trace_clock x86-tsc
+    name: str
+    text: str
+
+    def field(self, name: str) -> str:
+        match = re.search(rf"\b{name}=(\S+)", self.text)
+        if not match:
+            raise LabError(f"the event {self.name} has no field {name}: {self.text}")
+        return match[1]
+
+
+def events(trace: str) -> list[Event]:
+    return [
+        Event(int(match["pid"]), float(match["time"]), match["name"], match["text"])
+        for match in EVENT.finditer(trace)
+    ]
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One cma_alloc(), from its first to its last line."""
+
+    pages: int
+    microseconds: float
+    ok: bool
+
+
+def allocations(trace: str) -> list[Allocation]:
+    """Pairs of cma_alloc_start and cma_alloc_finish of the same task."""
+    begun: dict[int, Event] = {}
+    found = []
+    for event in events(trace):
+        if event.name == "cma_alloc_start":
+            begun[event.pid] = event
+        elif event.name == "cma_alloc_finish" and event.pid in begun:
+            start = begun.pop(event.pid)
+            microseconds = round((event.time - start.time) * 1e6, 3)
+            ok = event.field("errorno") == "0"
+            found.append(Allocation(int(event.field("count")), microseconds, ok))
+    return found
+
+
+# Counters
+
+
+@dataclass(frozen=True)
+class DiskStats:
+    """What a disk has done since boot. Sectors have 512 bytes."""
+
+    reads: int
+    sectors_read: int
+    writes: int
+    sectors_written: int
+
+
+def diskstats(text: str, disk: str) -> DiskStats:
+    """One line of /proc/diskstats."""
+    for line in text.splitlines():
+        fields = line.split()
+        if fields[2:3] == [disk]:
+            return DiskStats(*(int(fields[i]) for i in (3, 5, 7, 9)))
+    raise LabError(f"the guest has no disk {disk}")
+
+
+def counters(text: str) -> dict[str, int]:
+    """Lines of a name and a number, as in /proc/vmstat and in our listing of sysfs."""
+    return {name: int(value) for name, value in re.findall(r"^(\w+):? +(\d+)\b", text, flags=re.M)}
+
+
+def since(before: str, after: str) -> dict[str, int]:
+    """What the counters gained between two listings."""
+    old = counters(before)
+    return {name: value - old.get(name, 0) for name, value in counters(after).items()}
+
+
+# Micro-benchmarks
+
+
+@dataclass(frozen=True)
+class BenchSample:
+    """One line of debugfs bench_alloc."""
+
+    alloc: int
+    release: int
+    ok: bool
+
+
+SAMPLE = re.compile(r"^(\d+) (\d+) (\d+) ([01])$", flags=re.M)
+
+
+def ladder(text: str) -> dict[int, list[BenchSample]]:
+    """Samples by pages, as lab/guest/alloc.c prints them."""
+    found: dict[int, list[BenchSample]] = {}
+    for pages, alloc, release, ok in SAMPLE.findall(text):
+        found.setdefault(int(pages), []).append(BenchSample(int(alloc), int(release), ok == "1"))
+    return found
+
+
+def job(text: str) -> tuple[int, int]:
+    """Pages accessed and cycles taken, as lab/guest/job.c says them at its end."""
+    for line in text.splitlines():
+        match = re.fullmatch(r"(\d+) (\d+)", line.strip())
+        if match:
+            return int(match[1]), int(match[2])
+    raise LabError("the job did not come to its end", text)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What runs in the guests: pieces of shell script, and programs compiled on the host."""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab import boot, console, paths
+from lab.errors import LabError
+
+SOURCES = Path(__file__).parent / "guest"
+AREA = "/sys/kernel/mm/cma/reserved"  # the default area, the one that cma= makes
+BENCH = "/sys/kernel/debug/cma/reserved/bench_alloc"
+
+# What measure.sections() cuts apart again.
+PRELUDE = f"""\
+set -e
+section() {{ echo "== $*"; }}
+area() {{
+	section "area $1"
+	for file in {AREA}/*; do echo "${{file##*/}} $(cat $file)"; done
+}}
+snapshot() {{
+	area "$1"
+	section "diskstats $1"; cat /proc/diskstats
+	section "vmstat $1"; cat /proc/vmstat
+}}
+bench() {{ # PAGES REPETITIONS
+	echo "$1 $2" >{BENCH} || true
+	cat {BENCH}
+}}
+"""
+
+
+def program(name: str) -> Path:
+    """A program of lab/guest, linked statically: it runs in any guest."""
+    source = SOURCES / f"{name}.c"
+    flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
+    key = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:12]
+    folder = paths.cache() / "guest"
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{name}-{key}"
+    if target.exists():
+        return target
+    fresh = target.with_name(f"{target.name}.{os.getpid()}")
+    command = ["gcc", *flags, "-o", str(fresh), str(source), "-lm"]
+    console.show_command(command)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise LabError(f"{source.name} does not compile", answer.stderr.strip())
+    fresh.rename(target)
+    return target
+
+
+def files(*names: str, host: tuple[str, ...] = ()) -> Mapping[str, Path]:
+    """For an exact guest: programs of ours in /bin, and programs of the host."""
+    return {**{f"/bin/{name}": program(name) for name in names}, **boot.programs(host)}
+
+
+def ram_disk(mib: int) -> str:
+    """An ext4 on a null_blk whose content is guest memory, mounted on /disk (exact guests).
+
+    Its time is the guest's own: 20 us a request, a fast flash disk.
+    """
+    return f"""\
+disk=/sys/kernel/config/nullb/disk
+mkdir -p $disk /disk
+echo {mib} >$disk/size
+echo 1 >$disk/memory_backed
+echo 2 >$disk/irqmode
+echo 20000 >$disk/completion_nsec
+echo 4096 >$disk/blocksize
+echo 1 >$disk/power
+mkfs.ext4 -q -F -m 0 -O ^has_journal -E lazy_itable_init=0 /dev/disk
+mount -t ext4 -o noatime /dev/disk /disk
+"""

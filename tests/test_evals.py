@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Evaluations, as far as they are arithmetic."""
+
+import random
+
+import pytest
+
+from lab import evals, figures
+from lab.errors import LabError
+from lab.evals import overhead, size, tenancy
+from lab.measure import Event
+
+
+def brute_force(steps: tuple[tuple[bool, int], ...], frames: int, held: frozenset[int]) -> int:
+    """The fewest reads of any way to keep evicted pages."""
+    if not steps:
+        return 0
+    (added, page), rest = steps[0], steps[1:]
+    if added:
+        return (page not in held) + brute_force(rest, frames, held - {page})
+    keep = held | {page}
+    if len(keep) <= frames:
+        return brute_force(rest, frames, keep)
+    return min(brute_force(rest, frames, keep - {victim}) for victim in keep)
+
+
+def random_steps(seed: int) -> tuple[tuple[bool, int], ...]:
+    """Pages come and go; none comes twice without having gone."""
+    dice = random.Random(seed)  # noqa: S311
+    resident: set[int] = set()
+    steps = []
+    for _ in range(18):
+        page = dice.randrange(6)
+        steps.append((page not in resident, page))
+        resident ^= {page}
+    return tuple(steps)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("frames", [0, 1, 2, 3])
+def test_belady_is_the_optimum(seed: int, frames: int) -> None:
+    steps = random_steps(seed)
+    best = tenancy.belady(tenancy.Trace(steps), frames)
+    assert best == brute_force(steps, frames, frozenset())
+
+
+def test_belady_counts_from_the_mark() -> None:
+    trace = tenancy.read_trace("+a\n-a\n!\n+a\n+b\nnoise\n")
+    assert trace.steps == [(True, 10), (False, 10), None, (True, 10), (True, 11)]
+    assert tenancy.belady(trace, 0) == 2
+    assert tenancy.belady(trace, 1) == 1
+
+
+def test_gap_of_a_load_begins_at_its_own_page() -> None:
+    events = [
+        Event(1, 100, "mm_filemap_add_to_page_cache", ""),
+        Event(1, 200, "mm_filemap_add_to_page_cache", ""),
+        Event(1, 950, "gcma_load", ""),
+        Event(1, 1000, "gcma_load", ""),
+    ]
+    assert overhead.load_gaps(events) == [750]
+
+
+def test_code_lines_are_neither_blank_nor_comment() -> None:
+    text = "// SPDX\n/*\n * text\n */\n\nint a; /* why */\n  \n#define B 1\n/* one */ int c;\n"
+    assert size.code_lines(text) == 3
+
+
+def test_added_lines_by_file() -> None:
+    patch = "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1,3 @@\n-x\n+int a;\n+/* c */\n+\n"
+    patch += "+++ b/mm/b.c\n+int b;\n"
+    assert size.added_lines(patch) == {"mm/a.c": 1, "mm/b.c": 1}
+
+
+def test_figures_belong_to_evaluations_that_exist() -> None:
+    assert {promise.eval for promise in figures.read()} <= set(evals.EVALS)
+
+
+def test_every_evaluation_says_what_it_is() -> None:
+    assert all(evals.EVALS[name].__doc__ for name in evals.EVALS)
+
+
+def test_unknown_evaluation_is_refused() -> None:
+    with pytest.raises(LabError, match="unknown evaluation nothing: choose one of photo,"):
+        evals.find("nothing")

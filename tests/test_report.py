@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Results, figures and what is made of them; tests/golden holds what a report looks like.
+
+After a wanted change: GCMA_GOLDEN=1 ./gcma test --only pytest, then read the diff.
+"""
+
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab import cli, figures, plots, report, results
+from lab.errors import LabError
+from lab.figures import Promise
+from lab.machine import Machine
+from lab.results import Figure, KernelId, Line, Outcome, Plot, Result, Run, Table
+
+GOLDEN = Path(__file__).parent / "golden"
+CDF = Plot(
+    "Allocation <all>",
+    "cdf",
+    "us",
+    "share",
+    [Line("none", [(1, 0.5), (2, 1.0)]), Line("movable", [(10, 0.25), (1000, 1.0)])],
+    log_x=True,
+)
+PROMISES = [
+    Promise("a-ratio", "a ratio", "ratio", "sample", "lower", must=1.2, aim=1.05),
+    Promise("b-share", "a share & more", "%", "sample", "higher", must=70, aim=90),
+    Promise("c-told", "only told", "lines", "sample", "lower"),
+    Promise("d-other", "of another evaluation", "ratio", "other", "lower", must=1),
+]
+
+
+def sample() -> Result:
+    run = Run(
+        "gcma, 1 CPU",
+        "exact",
+        KernelId("6.12.117", "prod", "c" * 64, "5" * 64),
+        Machine(policy="gcma"),
+        ["qemu", "-append", "a&b"],
+        seed=1,
+        seconds=2.5,
+        samples={"us": [1, 2]},
+    )
+    table = Table("Latency", ("policy", "max"), [["none", 1234567.0], ["gcma", None]], "A note.")
+    outcome = Outcome([run], [table], [CDF], {"a-ratio": 1.1, "b-share": 60.0, "c-told": 700.0})
+    judged = figures.judged("sample", outcome.values, PROMISES)
+    made = results.make("sample", "what it is", outcome, judged)
+    return replace(made, taken="2026-01-01T00:00:00+00:00")
+
+
+def compare(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("GCMA_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_report_is_as_it_was() -> None:
+    standings = figures.standings(PROMISES, {"sample": sample()})
+    page = report.html([sample()], standings, "2026-01-02")
+    # how matplotlib draws is not ours to keep
+    compare("report.html", re.sub(r"<svg.*?</svg>", "<svg/>", page, flags=re.S))
+
+
+def test_terminal_plot_is_as_it_was() -> None:
+    compare("cdf.txt", plots.text(CDF) + "\n")
+
+
+def test_report_needs_nothing_from_elsewhere() -> None:
+    page = report.html([sample()], [], "2026-01-02")
+    outside = re.findall(r"(?:src|href)=[\"'](?!#)[^\"']*", page)
+    assert outside == []
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize("kind", ["cdf", "lines", "bars"])
+def test_svg_is_the_same_again_and_names_its_lines(kind: str) -> None:
+    plot = replace(CDF, kind=kind, groups=("x", "y"), log_x=False)
+    once = plots.svg(plot)
+    assert once == plots.svg(plot)
+    assert once.startswith("<svg")
+    assert "movable" in once
+
+
+def test_steps_hold_until_the_next_value() -> None:
+    assert plots.steps(CDF.lines[0]) == ([1, 1, 1, 2, 2], [0.0, 0.0, 0.5, 0.5, 1.0])
+
+
+def test_result_survives_its_file() -> None:
+    assert results.parse(results.to_json(sample())) == sample()
+
+
+def test_result_ends_in_its_figures() -> None:
+    raw = json.loads(results.to_json(sample()))
+    assert list(raw)[-1] == "figures"
+    first = raw["figures"][0]
+    assert list(first) == ["name", "value", "unit", "must", "aim", "holds"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 0}'])
+def test_what_is_no_result_is_refused(text: str) -> None:
+    with pytest.raises(LabError, match="not a result"):
+        results.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "holds"),
+    [("lower", 1.0, True), ("lower", 1.3, False), ("higher", 1.0, False), ("higher", 1.3, True)],
+)
+def test_figures_are_judged(better: str, value: float, holds: bool) -> None:
+    promise = Promise("x", "", "", "e", better, must=1.2)
+    assert promise.judge(value).holds is holds
+    assert promise.judge(None).holds is None
+
+
+def test_verdicts() -> None:
+    found = figures.standings(PROMISES, {"sample": sample()})
+    assert [figures.verdict(one) for one in found] == ["holds", "FAILS", "", "not taken"]
+
+
+def test_unknown_figure_is_refused() -> None:
+    with pytest.raises(LabError, match="no figure typo of sample"):
+        figures.judged("sample", {"typo": 1.0}, PROMISES)
+
+
+def test_figures_file_errors_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "figures.toml"
+    path.write_text('[a]\ntext = "t"\nunit = "u"\neval = "e"\nbetter = "sideways"\n')
+    with pytest.raises(LabError, match="a: better is 'lower' or 'higher'"):
+        figures.read(path)
+    path.write_text("[a]\nnonsense = 1\n")
+    with pytest.raises(LabError, match=r"figures\.toml"):
+        figures.read(path)
+
+
+def test_file_is_all_or_nothing(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="cannot write"):
+        results.write_file(tmp_path / "none/report.html", "x")
+    results.write_file(tmp_path / "report.html", "x")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_report_without_results_says_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    assert cli.main(["report", str(tmp_path / "r.html")]) == 1
+    assert "nothing was measured yet" in capsys.readouterr().err
+
+
+def test_figures_verb_fails_if_a_figure_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    assert cli.main(["figures", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["value"] is None
+    bad = Figure("kernel-lines", 5000, "lines", 1000, 700, False)
+    results.save(replace(sample(), name="size", figures=[bad]))
+    assert cli.main(["figures"]) == 1
