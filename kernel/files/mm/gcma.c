@@ -586,7 +586,7 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
  */
 void *__gcma_store_commit(struct gcma_store *store, void *shadow)
 {
-	struct gcma_copy copy = store->copy[store->nr - 1];
+	struct gcma_copy copy = store->copy[--store->nr];
 	struct gcma *g = store->area;
 	struct gcma_frame *f = &g->frames[copy.frame];
 	struct address_space *mapping = f->mapping;
@@ -595,10 +595,11 @@ void *__gcma_store_commit(struct gcma_store *store, void *shadow)
 	WRITE_ONCE(f->shadow, shadow);
 	if (atomic_cmpxchg_release(&f->word, copy.word,
 				   gcma_in_state(copy.word, GCMA_STORED)) !=
-	    copy.word)
+	    copy.word) {
+		gcma_put(g, copy.frame, copy.word);
 		return shadow;
+	}
 	/* From here on the frame may be recycled. */
-	store->nr--;
 	trace_gcma_store(mapping, index, gcma_pfn(g, copy.frame));
 	gcma_count(g, GCMA_STORES);
 	count_vm_event(GCMA_STORE);
@@ -611,15 +612,15 @@ void __gcma_store_spread(struct gcma_store *store,
 			 void *shadow)
 {
 	XA_STATE(xas, &mapping->i_pages, folio->index);
-	unsigned int last;
 
 	mapping_set_update(&xas, mapping);
 	xas_split(&xas, shadow, folio_order(folio));
-	do {
-		last = store->nr;
-		xas_set(&xas, store->area->frames[store->copy[last - 1].frame].index);
+	while (store->nr) {
+		u32 frame = store->copy[store->nr - 1].frame;
+
+		xas_set(&xas, store->area->frames[frame].index);
 		xas_store(&xas, __gcma_store_commit(store, shadow));
-	} while (store->nr && store->nr < last);
+	}
 }
 
 void __gcma_store_end(struct gcma_store *store)
@@ -963,12 +964,16 @@ static void gcma_settle(struct gcma *g, unsigned long bit, unsigned long end)
 static void gcma_quarantine_work(struct work_struct *work)
 {
 	struct gcma *g = container_of(work, struct gcma, work.work);
-	unsigned long nbits = cma_bitmap_maxno(g->cma);
-	unsigned long bit;
+	unsigned long bit, frame;
+	bool again = false;
 
-	for_each_set_bit(bit, g->quarantine, nbits)
+	for_each_set_bit(bit, g->quarantine, cma_bitmap_maxno(g->cma)) {
 		gcma_settle(g, bit, bit + 1);
-	if (!bitmap_empty(g->quarantine, nbits))
+		frame = bit << g->cma->order_per_bit;
+		again |= test_bit(bit, g->quarantine) &&
+			 !PageHWPoison(gcma_page(g, frame));
+	}
+	if (again)
 		schedule_delayed_work(&g->work, GCMA_QUARANTINE_DELAY);
 }
 
