@@ -4,7 +4,7 @@
  *
  * Shorten the events mm_filemap_add_to_page_cache and
  * mm_filemap_delete_from_page_cache of FILE to "+PAGE" and "-PAGE", hexadecimal,
- * one a line; "!" is a line written to trace_marker.
+ * one a line; "!" is a line written to trace_marker, and "end" there the end.
  */
 #include <err.h>
 #include <stdio.h>
@@ -29,6 +29,8 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof(line), stdin)) {
 		int add = !!strstr(line, "mm_filemap_add_to_page_cache:");
 
+		if (strstr(line, "tracing_mark_write: end"))
+			break;
 		if (strstr(line, "tracing_mark_write:"))
 			puts("!");
 		else if ((add || strstr(line, "mm_filemap_delete_from_page_cache:")) &&
