@@ -391,6 +391,7 @@ static void __init gcma_test_large_folio(struct kunit *test)
 	kunit_release(k, store.copy[1].frame, 1);
 	kunit_remove(k, folio, &store);
 	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index + 1), KUNIT_SHADOW);
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 4));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 2, 4));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 3, 4));
 }
