@@ -402,16 +402,24 @@ static void __init gcma_test_drop(struct kunit *test)
 	struct address_space *mapping = &k->inode.i_data;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	XA_STATE(xas, &mapping->i_pages, index);
+	unsigned long frame;
 	void *entry;
+	u32 gen;
 	int i;
 
 	/* by index: nothing is left in the slot */
 	kunit_evict(k, index, 1);
 	entry = kunit_slot(k, index);
+	frame = kunit_frame(k, index, &gen);
 	gcma_drop_index(mapping, index);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_DROPPED), 1);
+
+	/* the entry stays worthless when its frame is lent again */
+	kunit_evict(k, index + 1, 1);
+	KUNIT_EXPECT_EQ(test, kunit_frame(k, index + 1, &gen), frame);
+	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 
 	/* by range, as truncation and invalidation do */
 	for (i = 0; i < 4; i++)
@@ -524,6 +532,21 @@ static void __init gcma_test_scrub_while_stored(struct kunit *test)
 	kunit_check_settled(test);
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 0xff));
+}
+
+/* Scrubbed, bit not clear yet: a store that comes now must not find the frames. */
+static void __init gcma_test_store_while_scrubbing(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+
+	k->g->admission = GCMA_ADMIT_ALWAYS;
+	kunit_fill_area(k);
+	kunit_take(k, 0, GCMA_SCAN);
+	gcma_scrub(k->g, 0, GCMA_SCAN);
+	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], 0);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	kunit_release(k, 0, GCMA_SCAN);
+	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], GCMA_SCAN);
 }
 
 /* LOADING, taken and released: the loader must not copy, and gives it back. */
@@ -1271,6 +1294,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_scrub_while_storing),
 	KUNIT_CASE(gcma_test_take_while_storing),
 	KUNIT_CASE(gcma_test_scrub_while_stored),
+	KUNIT_CASE(gcma_test_store_while_scrubbing),
 	KUNIT_CASE(gcma_test_scrub_while_loading),
 	KUNIT_CASE(gcma_test_put_while_taken),
 	KUNIT_CASE(gcma_test_owned_while_loading),
