@@ -278,7 +278,8 @@ def exact(
     """Run a busybox shell script; the result depends on nothing but the arguments.
 
     `files` maps guest paths to host files that the initramfs shall hold; `programs()` finds the
-    libraries of a dynamic program. `seed` feeds the guest's random numbers.
+    libraries of a dynamic program. Call a program by its path: busybox's own of the same name win.
+    Sleeping takes no time outside the guest. `seed` feeds the guest's random numbers.
     """
     if machine.disks:
         raise LabError("an exact guest takes no disks: real I/O would break repeatability")
