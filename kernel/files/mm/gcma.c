@@ -238,11 +238,13 @@ static void gcma_unlink(struct gcma *g, unsigned long frame,
 
 /*
  * Returns true, with preemption off, if the caller owns the frame, as @word says,
- * and may touch its memory until gcma_exit().
+ * and may touch its memory until gcma_exit(). Must not nest, so it is not for
+ * interrupts.
  */
 static bool gcma_enter(struct gcma *g, unsigned long frame, u32 word)
 {
 	preempt_disable();
+	VM_WARN_ON_ONCE(__this_cpu_read(gcma_hazard));
 	__this_cpu_write(gcma_hazard, gcma_pfn(g, frame));
 	smp_mb(); /* pairs with gcma_wait_for_copies() */
 	if (!gcma_revoked(g, frame)) {
@@ -667,6 +669,7 @@ void *__gcma_load(struct folio *folio, void *entry)
 		gcma_exit();
 	}
 	if (loaded) {
+		flush_dcache_folio(folio);
 		folio_mark_uptodate(folio);
 		gcma_note_hit(g, gcma_list_of(f));
 	}

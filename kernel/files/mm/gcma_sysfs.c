@@ -17,8 +17,25 @@ static struct cma *gcma_to_cma(struct kobject *kobj)
 	return container_of(kobj, struct cma_kobject, kobj)->cma;
 }
 
-#define GCMA_ATTR_RO(_name) \
-	static struct kobj_attribute _name##_attr = __ATTR_RO(_name)
+/* A file that shows one number, computed from @cma. */
+#define GCMA_NUMBER(_name, _number)					\
+static ssize_t _name##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	struct cma *cma = gcma_to_cma(kobj);				\
+									\
+	return sysfs_emit(buf, "%lu\n", _number);			\
+}									\
+static struct kobj_attribute _name##_attr = __ATTR_RO(_name)
+
+#define GCMA_COUNTER(_name, _item) \
+	GCMA_NUMBER(_name, gcma_stat(cma->gcma, _item))
+
+static unsigned long gcma_pages(struct cma *cma, const unsigned long *bitmap)
+{
+	return (unsigned long)bitmap_weight(bitmap, cma_bitmap_maxno(cma)) <<
+	       cma->order_per_bit;
+}
 
 /* ------ areas of every policy ----------------------------------------- */
 
@@ -27,28 +44,11 @@ static ssize_t policy_show(struct kobject *kobj, struct kobj_attribute *attr,
 {
 	return sysfs_emit(buf, "%s\n", gcma_policy_name(gcma_to_cma(kobj)));
 }
-GCMA_ATTR_RO(policy);
 
-static ssize_t total_pages_show(struct kobject *kobj,
-				struct kobj_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%lu\n", gcma_to_cma(kobj)->count);
-}
-GCMA_ATTR_RO(total_pages);
+static struct kobj_attribute policy_attr = __ATTR_RO(policy);
 
-static ssize_t available_pages_show(struct kobject *kobj,
-				    struct kobj_attribute *attr, char *buf)
-{
-	struct cma *cma = gcma_to_cma(kobj);
-	unsigned long used;
-
-	spin_lock_irq(&cma->lock);
-	used = bitmap_weight(cma->bitmap, cma_bitmap_maxno(cma));
-	spin_unlock_irq(&cma->lock);
-	return sysfs_emit(buf, "%lu\n",
-			  cma->count - (used << cma->order_per_bit));
-}
-GCMA_ATTR_RO(available_pages);
+GCMA_NUMBER(total_pages, cma->count);
+GCMA_NUMBER(available_pages, cma->count - gcma_pages(cma, cma->bitmap));
 
 static struct attribute *gcma_policy_attrs[] = {
 	&policy_attr.attr,
@@ -63,46 +63,19 @@ static const struct attribute_group gcma_policy_group = {
 
 /* ------ areas of policies none and gcma ------------------------------- */
 
-static ssize_t quarantined_show(struct kobject *kobj,
-				struct kobj_attribute *attr, char *buf)
-{
-	struct cma *cma = gcma_to_cma(kobj);
-
-	return sysfs_emit(buf, "%lu\n",
-			  (unsigned long)bitmap_weight(cma->gcma->quarantine,
-						       cma_bitmap_maxno(cma)) <<
-			  cma->order_per_bit);
-}
-GCMA_ATTR_RO(quarantined);
-
-static ssize_t tenants_file_show(struct kobject *kobj,
-				 struct kobj_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%lu\n",
-			  gcma_count_tenants(gcma_to_cma(kobj)->gcma));
-}
-GCMA_ATTR_RO(tenants_file);
-
-#define GCMA_STAT_ATTR(_name, _item)					\
-static ssize_t _name##_show(struct kobject *kobj,			\
-			    struct kobj_attribute *attr, char *buf)	\
-{									\
-	return sysfs_emit(buf, "%lu\n",					\
-			  gcma_stat(gcma_to_cma(kobj)->gcma, _item));	\
-}									\
-GCMA_ATTR_RO(_name)
-
-GCMA_STAT_ATTR(stores, GCMA_STORES);
-GCMA_STAT_ATTR(loads, GCMA_LOADS);
-GCMA_STAT_ATTR(misses, GCMA_MISSES);
-GCMA_STAT_ATTR(recycles, GCMA_RECYCLES);
-GCMA_STAT_ATTR(dropped, GCMA_DROPPED);
-GCMA_STAT_ATTR(revoked, GCMA_REVOKED);
-GCMA_STAT_ATTR(refused_fs, GCMA_REFUSED_FS);
-GCMA_STAT_ATTR(refused_large, GCMA_REFUSED_LARGE);
-GCMA_STAT_ATTR(refused_private, GCMA_REFUSED_PRIVATE);
-GCMA_STAT_ATTR(refused_admission, GCMA_REFUSED_ADMISSION);
-GCMA_STAT_ATTR(refused_busy, GCMA_REFUSED_BUSY);
+GCMA_NUMBER(quarantined, gcma_pages(cma, cma->gcma->quarantine));
+GCMA_NUMBER(tenants_file, gcma_count_tenants(cma->gcma));
+GCMA_COUNTER(stores, GCMA_STORES);
+GCMA_COUNTER(loads, GCMA_LOADS);
+GCMA_COUNTER(misses, GCMA_MISSES);
+GCMA_COUNTER(recycles, GCMA_RECYCLES);
+GCMA_COUNTER(dropped, GCMA_DROPPED);
+GCMA_COUNTER(revoked, GCMA_REVOKED);
+GCMA_COUNTER(refused_fs, GCMA_REFUSED_FS);
+GCMA_COUNTER(refused_large, GCMA_REFUSED_LARGE);
+GCMA_COUNTER(refused_private, GCMA_REFUSED_PRIVATE);
+GCMA_COUNTER(refused_admission, GCMA_REFUSED_ADMISSION);
+GCMA_COUNTER(refused_busy, GCMA_REFUSED_BUSY);
 
 static const char * const gcma_admissions[] = {
 	[GCMA_ADMIT_ADAPTIVE]	= "adaptive",

@@ -201,7 +201,8 @@ static inline bool gcma_loaded(const struct folio *folio)
  * gcma_drop() - a tenant entry was taken out of the page cache
  * @entry: any value entry; shadows are ignored
  *
- * Gives the frame back. Context: any, the i_pages lock may be held.
+ * Gives the frame back. Context: not from interrupts; the i_pages lock may be
+ * held.
  */
 static inline void gcma_drop(void *entry)
 {
