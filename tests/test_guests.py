@@ -70,7 +70,9 @@ def test_exact_seed_changes_the_random_numbers(kernel: Kernel, machine: Machine)
 def test_exact_takes_files_and_programs(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("carried along\n")
     files = {"/root/data": tmp_path / "data", **boot.programs(["md5sum"])}
-    result = boot.exact(kernel, machine, "cat /root/data; /usr/bin/md5sum --version", files=files).check()
+    result = boot.exact(
+        kernel, machine, "cat /root/data; /usr/bin/md5sum --version", files=files
+    ).check()
     assert "carried along" in result.output
     assert "GNU coreutils" in result.output  # not busybox's
 
