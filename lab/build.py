@@ -189,7 +189,7 @@ def _compile(flavour: Flavour, src: source.Tree, objects: Path) -> None:
     counted = objects / "gcma-objects.count"
     changes_only = counted.exists()  # it was complete once
     if changes_only:
-        title, expected = f"building {flavour.name} (changes)", CHANGES_SECONDS
+        title, expected = f"building what changed in {flavour.name}", CHANGES_SECONDS
         done, total = 0, int(counted.read_text())
     else:
         paths.require_space(objects, flavour.megabytes, f"building {flavour.name}")
@@ -198,7 +198,7 @@ def _compile(flavour: Flavour, src: source.Tree, objects: Path) -> None:
     command = _command(src, objects, "bzImage")
     log = objects / "gcma-make.log"
     with (
-        console.progress(title, total, expected) as step,
+        console.progress(title, total, expected, at_most=changes_only) as step,
         log.open("wb") as copy,
         process.started(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()

@@ -44,12 +44,13 @@ class Progress:
     """How far one long step is, and how long it will still take.
 
     `expected` is the step's duration on a 2-core machine in seconds: the estimate
-    until the step's own speed is known.
+    until the step's own speed is known. `total` is at most what is to do if `at_most`.
     """
 
-    def __init__(self, title: str, total: float, expected: float) -> None:
+    def __init__(self, title: str, total: float, expected: float, *, at_most: bool = False) -> None:
         self.title = title
         self.total = total
+        self.about = "at most" if at_most else "about"
         self.expected = expected
         self.done = 0.0
         self.first: float | None = None  # where this run began: a resumed build begins part-way
@@ -75,14 +76,14 @@ class Progress:
 
     def line(self) -> str:
         percent = 100 * self.done / self.total if self.total else 0
-        return f"{self.title}: {percent:.0f} %, about {duration(self.left())} left"
+        return f"{self.title}: {percent:.0f} %, {self.about} {duration(self.left())} left"
 
 
 class _PlainProgress(Progress):
     """For logs: a line now and then."""
 
-    def __init__(self, title: str, total: float, expected: float) -> None:
-        super().__init__(title, total, expected)
+    def __init__(self, title: str, total: float, expected: float, *, at_most: bool) -> None:
+        super().__init__(title, total, expected, at_most=at_most)
         self.said = self.start
         say(f"{title}: about {duration(expected)}")
 
@@ -97,8 +98,10 @@ class _PlainProgress(Progress):
 class _BarProgress(Progress):
     """For terminals."""
 
-    def __init__(self, title: str, total: float, expected: float, bar: Bar) -> None:
-        super().__init__(title, total, expected)
+    def __init__(
+        self, title: str, total: float, expected: float, bar: Bar, *, at_most: bool
+    ) -> None:
+        super().__init__(title, total, expected, at_most=at_most)
         self.bar = bar
         self.task = bar.add_task(title, total=total)
 
@@ -107,12 +110,14 @@ class _BarProgress(Progress):
         self.bar.update(
             self.task,
             completed=self.done,
-            description=f"{self.title}, about {duration(self.left())} left",
+            description=f"{self.title}, {self.about} {duration(self.left())} left",
         )
 
 
 @contextmanager
-def progress(title: str, total: float, expected: float) -> Iterator[Progress]:
+def progress(
+    title: str, total: float, expected: float, *, at_most: bool = False
+) -> Iterator[Progress]:
     """Show one long step; say at its end how long it took."""
     step: Progress
     if err.is_terminal:
@@ -123,9 +128,9 @@ def progress(title: str, total: float, expected: float) -> Iterator[Progress]:
             TaskProgressColumn(),
         )
         with Bar(*columns, console=err, transient=True) as bar:
-            step = _BarProgress(title, total, expected, bar)
+            step = _BarProgress(title, total, expected, bar, at_most=at_most)
             yield step
     else:
-        step = _PlainProgress(title, total, expected)
+        step = _PlainProgress(title, total, expected, at_most=at_most)
         yield step
     say(f"{title}: done in {duration(step.elapsed())}")
