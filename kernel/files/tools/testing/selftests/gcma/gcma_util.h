@@ -93,7 +93,7 @@ struct cachestat {
 };
 
 void page_cache_state(int fd, struct cachestat *cs);
-void push_out(size_t bytes);
+bool push_out(size_t bytes);		/* false if there is less to reclaim */
 unsigned long evict(int fd);		/* returns the pages stored meanwhile */
 void evict_to_area(int fd);		/* fails if gcma did not take them all */
 pid_t reclaim_all_the_time(void);
@@ -112,8 +112,8 @@ struct volume_kind {
 	const char *name;
 	const char *type;
 	const char *mkfs;	/* format: the device; read-only kinds: the image and its source */
-	const char *options;
 	bool readonly;
+	bool variant;		/* of a kind above it: random tests need not be as long */
 };
 
 extern const struct volume_kind volume_kinds[];
