@@ -34,7 +34,9 @@ def export(base: Tree, series: Series, target: Path) -> list[Path]:
         claims = [_claim(rest, patch) for patch in series.patches]
         if rest:
             _copy(rest, repo)
-            _commit(repo, FIRST_SUBJECT, FIRST_BODY, "")
+            author = next(filter(None, (_message(patch)[2] for patch in series.patches)), "")
+            signed = f"\n\nSigned-off-by: {author}" if author else ""
+            _commit(repo, FIRST_SUBJECT, FIRST_BODY + signed, author)
         for patch, files in zip(series.patches, claims, strict=True):
             _copy(files, repo)
             apply_patch(patch, repo, base.release)

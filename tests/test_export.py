@@ -58,6 +58,7 @@ def test_new_files_come_first_unless_a_patch_adds_them(small_lab: Lab, tmp_path:
     assert "mm/gcma.c" not in first.read_text()
     assert "mm/gcma.c" in second.read_text()
     assert "Adds:" not in second.read_text()
+    assert "Signed-off-by: A Maintainer" in first.read_text()
 
 
 def test_the_same_series_gives_the_same_mails(small_lab: Lab, tmp_path: Path) -> None:
