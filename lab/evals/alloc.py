@@ -17,7 +17,8 @@ AREA_MIB = 256
 FILES_MIB = 416  # more than the page cache and the area can hold
 DISK_MIB = FILES_MIB * 5 // 4  # only what is written takes memory
 MEMORY_MIB = AREA_MIB + FILES_MIB + 224
-PAUSE_US = 10_000  # between two allocations: the load takes the area again
+# Between two allocations: the load takes the area again, at about 4,000 instructions a page
+PAUSE = "10000 4000"
 WARM_UP_S = 0.5  # in a guest's time: half a billion instructions
 STATES = ("idle", "loaded")
 
@@ -40,12 +41,12 @@ def _script(sizes: Iterable[int], repetitions: int) -> str:
     return f"""\
 {workloads.ram_disk(DISK_MIB)}
 section idle
-alloc {workloads.BENCH} {repetitions} 100 {wanted}
+alloc {workloads.BENCH} {repetitions} 100 0 {wanted}
 job fill /disk {FILES_MIB} 1 >/dev/null
 {LOAD}
 snapshot before
 section loaded
-alloc {workloads.BENCH} {repetitions} {PAUSE_US} {wanted}
+alloc {workloads.BENCH} {repetitions} {PAUSE} {wanted}
 snapshot after
 """
 
@@ -187,9 +188,10 @@ def cdf(kernels: Kernels) -> Outcome:
 
 # References to pages
 
-PINS_ALLOCATIONS = {"gcma": 10_000, "movable": 300, "none": 300}
+# one that fails with movable takes some hundred million instructions
+PINS_ALLOCATIONS = {"gcma": 10_000, "movable": 8, "none": 300}
 PINS_PIPES = 48  # of 256 pages: a quarter of the area's pages
-PINS_LARGEST = 8192
+PINS_LARGEST = 4096
 PINS_MEMORY_MIB = MEMORY_MIB + 64
 
 
@@ -202,7 +204,7 @@ hold /disk/data {PINS_PIPES} >/tmp/hold &
 until grep -q holding /tmp/hold; do sleep 0.01; done
 snapshot before
 section alloc
-alloc {workloads.BENCH} {PINS_ALLOCATIONS[policy]} 200 r{PINS_LARGEST}
+alloc {workloads.BENCH} {PINS_ALLOCATIONS[policy]} 200 0 r{PINS_LARGEST}
 snapshot after
 """
 
