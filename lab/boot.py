@@ -224,7 +224,7 @@ def shell(kernel: Kernel, machine: Machine) -> int:
 def _vng(kernel: Kernel, machine: Machine) -> list[str]:
     """The part of the command that every system guest shares."""
     options = [shlex.join(disk.qemu_args(i)) for i, disk in enumerate(machine.disks)]
-    args = _quiet_kunit(kernel, machine)
+    args = machine.kernel_args(kernel)
     return [
         str(Path(sys.executable).with_name("vng")),
         *("--run", str(kernel.image)),
@@ -234,13 +234,6 @@ def _vng(kernel: Kernel, machine: Machine) -> list[str]:
         *(f"--append={arg}" for arg in args),
         *(f"--qemu-opts={option}" for option in options),
     ]
-
-
-def _quiet_kunit(kernel: Kernel, machine: Machine) -> list[str]:
-    """The kernel's arguments; KUnit runs only where it was asked for."""
-    args = machine.kernel_args(kernel)
-    asked = any(arg.startswith("kunit.") for arg in args)
-    return args if asked else [*args, "kunit.enable=0"]
 
 
 # Exact: own initramfs, time by instruction count
@@ -287,8 +280,8 @@ def exact(
         initramfs = folder / "initramfs"
         _make_initramfs(initramfs, script, files or {})
         log, output = folder / "console", folder / "output"
-        args = [*_quiet_kunit(kernel, machine), "console=ttyS0", "panic=-1"]
-        args += ["ignore_loglevel", "printk.devkmsg=on"]
+        args = [*machine.kernel_args(kernel), "earlyprintk=serial,ttyS0", "console=ttyS0"]
+        args += ["panic=-1", "ignore_loglevel", "printk.devkmsg=on"]
         command = [
             "qemu-system-x86_64",
             *("-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single"),

@@ -29,9 +29,10 @@ class Round:
 
 
 _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
+_CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
 _POLICY = ("gcma_policy",)
 ROUNDS = (
-    Round("gcma", _USUAL),
+    Round("gcma", replace(_USUAL, args=(_CAMERA,))),
     Round("an unknown policy", replace(_USUAL, args=("cma_policy=cleancache",)), _POLICY),
     Round("an unknown area", replace(_USUAL, args=("cma_policy=nowhere:gcma",)), _POLICY),
     Round("an area by name", replace(_USUAL, args=("cma_policy=reserved:none",)), _POLICY),
@@ -41,7 +42,9 @@ ROUNDS = (
         ("gcma_clients",),
     ),
 )
-PLAIN = Round("movable", replace(_USUAL, policy="movable"))  # for a kernel without GCMA
+PLAIN = Round(
+    "movable", replace(_USUAL, policy="movable", args=(_CAMERA,))
+)  # for a kernel without GCMA
 
 
 def build() -> list[str]:
@@ -73,17 +76,27 @@ def run(
     kernel: Kernel, programs: list[str], adapt: Callable[[Machine], Machine], *, soak: bool
 ) -> tuple[list[Case], str]:
     """All rounds: their cases, and what the kernels had to report."""
-    cases: list[Case] = []
+    found: list[tuple[str, Case]] = []
     details: list[str] = []
-    for number, each in enumerate(ROUNDS if kernel.has_gcma else (PLAIN,)):
+    for each in ROUNDS if kernel.has_gcma else (PLAIN,):
         chosen = [name for name in programs if not each.programs or name in each.programs]
-        found, detail = _run_round(kernel, replace(each, machine=adapt(each.machine)), chosen, soak)
-        for leaf in (leaf for case in found for leaf in case.leaves()):
-            if number:  # the first round is what a reader expects
-                leaf.name += f" ({each.name})"
-        cases += found
+        cases, detail = _run_round(kernel, replace(each, machine=adapt(each.machine)), chosen, soak)
+        found += [(each.name, leaf) for case in cases for leaf in case.leaves()]
         details += [detail] if detail else []
-    return cases, "\n".join(details)
+    return merged(found), "\n".join(details)
+
+
+def merged(found: list[tuple[str, Case]]) -> list[Case]:
+    """The cases of all rounds, named after them; skipped is what ran in none."""
+    ran = {case.name for _, case in found if not case.skipped}
+    kept: dict[str, Case] = {}
+    for name, case in found:
+        if not case.skipped:
+            full = f"{case.name} ({name})"
+            kept[full] = replace(case, name=full, children=[])
+        elif case.name not in ran:
+            kept.setdefault(case.name, replace(case, children=[]))
+    return list(kept.values())
 
 
 def _run_round(
@@ -92,14 +105,14 @@ def _run_round(
     if not programs:
         return [], ""
     share = _folder()
-    results = share / "results"
-    shutil.rmtree(results, ignore_errors=True)
-    results.mkdir()
+    place = "results/" + each.name.replace(" ", "-")
+    results = share / place
+    results.mkdir(parents=True)
     with console.progress(f"selftests: {each.name}", len(programs), 30 * len(programs)) as step:
         result = boot.system(
             kernel,
             each.machine,
-            script(programs, soak=soak),
+            script(programs, place, soak=soak),
             share=share,
             timeout=SOAK_SECONDS if soak else SECONDS,
             listener=_counter(step),
@@ -129,12 +142,13 @@ def _counter(step: console.Progress) -> boot.Listener:
     return listen
 
 
-def script(programs: list[str], *, soak: bool) -> str:
-    """Run each program, its KTAP and its status into the shared folder."""
+def script(programs: list[str], results: str, *, soak: bool) -> str:
+    """Run each program, its KTAP, its words and its status into a folder of the share."""
     lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
     for name in programs:
-        files = f">results/{name}.ktap 2>results/{name}.log"
-        lines.append(f"./{name} {files}; echo $? >results/{name}.status; echo {name} ended")
+        base = f"{results}/{name}"
+        lines.append(f"./{name} >{base}.ktap 2>{base}.log; echo $? >{base}.status")
+        lines.append(f"echo {name} ended")
     return "\n".join(lines) + "\n"
 
 

@@ -62,8 +62,8 @@ def test_program_that_skips_itself(tmp_path: Path) -> None:
 
 
 def test_soak_is_told_to_the_programs() -> None:
-    assert "export GCMA_SOAK=1" in selftests.script(["a"], soak=True)
-    assert "export GCMA_SOAK=1" not in selftests.script(["a"], soak=False)
+    assert "export GCMA_SOAK=1" in selftests.script(["a"], "results", soak=True)
+    assert "export GCMA_SOAK=1" not in selftests.script(["a"], "results", soak=False)
 
 
 def test_unknown_part_lists_the_known_ones() -> None:
@@ -82,3 +82,16 @@ def test_part_that_cannot_run_has_failed_and_the_others_still_tell(
 
     monkeypatch.setattr(tests, "PARTS", {"broken": broken, "good": good})
     assert tests.total(tests.run(tests.Options())) == Summary(passed=1, failed=1)
+
+
+def test_case_is_skipped_only_if_no_round_ran_it() -> None:
+    def skipped(name: str) -> Case:
+        return Case(name, passed=True, skipped=True, why="not here")
+
+    found = [
+        *(("one", Case("a", passed=True)), ("one", skipped("b")), ("one", skipped("c"))),
+        *(("two", skipped("a")), ("two", Case("b", passed=False)), ("two", skipped("c"))),
+    ]
+    cases = selftests.merged(found)
+    assert [case.name for case in cases] == ["a (one)", "c", "b (two)"]
+    assert tests.PartResult("selftests", cases).summary == Summary(1, 1, 1)
