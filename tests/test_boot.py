@@ -3,12 +3,15 @@
 
 import io
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lab import boot, cpio
+from lab.build import FLAVOURS, Kernel
 from lab.errors import LabError
+from lab.machine import Machine
 
 WARNING = """\
 [    1.000000] mm: fine
@@ -125,3 +128,15 @@ def test_programs_bring_their_libraries() -> None:
 def test_missing_program_is_named() -> None:
     with pytest.raises(LabError, match="no-such-program is not installed"):
         boot.programs(["no-such-program"])
+
+
+@pytest.mark.parametrize("way", [boot.system, boot.exact], ids=["system", "exact"])
+def test_missing_qemu_is_one_line(
+    way: Callable[..., boot.BootResult], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(boot.shutil, "which", lambda _: None)
+    kernel = Kernel(FLAVOURS["prod"], "6.12.7", tmp_path, {})
+    with pytest.raises(LabError, match=r"^QEMU is missing: run `\./gcma setup`$"):
+        way(kernel, Machine(), "true")
+    assert list((tmp_path / "runs").iterdir()) == []
