@@ -46,14 +46,17 @@ struct cma_bench {
 	struct list_head held;
 };
 
+/* Aligned as dma_alloc_contiguous() would. */
 static void bench_one(struct cma *cma, unsigned long pages,
 		      struct bench_sample *sample)
 {
+	unsigned int align = min(get_order(pages << PAGE_SHIFT),
+				 CONFIG_CMA_ALIGNMENT);
 	struct page *page;
 	cycles_t start;
 
 	start = get_cycles();
-	page = cma_alloc(cma, pages, 0, true);
+	page = cma_alloc(cma, pages, align, true);
 	sample->alloc = get_cycles() - start;
 	sample->ok = page;
 	if (!page)
