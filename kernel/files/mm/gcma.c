@@ -105,8 +105,15 @@ static struct gcma *gcma_areas[1 << GCMA_AREA_BITS];
 static unsigned int gcma_nr_areas;
 static unsigned long gcma_nr_frames;
 
-/* The frame this CPU is copying into or out of, by pfn; 0: none. */
-static DEFINE_PER_CPU(unsigned long, gcma_hazard);
+/*
+ * The frame that each CPU is copying into or out of, by pfn; 0: none. An array,
+ * for the allocator looks at all of them.
+ */
+struct gcma_hazard {
+	unsigned long pfn;
+} ____cacheline_aligned_in_smp;
+
+static struct gcma_hazard *gcma_hazard __ro_after_init;
 
 static void *gcma_mk_entry(const struct gcma *g, unsigned long frame, u32 word)
 {
@@ -243,9 +250,12 @@ static void gcma_unlink(struct gcma *g, unsigned long frame,
  */
 static bool gcma_enter(struct gcma *g, unsigned long frame, u32 word)
 {
+	unsigned long *hazard;
+
 	preempt_disable();
-	VM_WARN_ON_ONCE(__this_cpu_read(gcma_hazard));
-	__this_cpu_write(gcma_hazard, gcma_pfn(g, frame));
+	hazard = &gcma_hazard[smp_processor_id()].pfn;
+	VM_WARN_ON_ONCE(*hazard);
+	WRITE_ONCE(*hazard, gcma_pfn(g, frame));
 	smp_mb(); /* pairs with gcma_wait_for_copies() */
 	if (!gcma_revoked(g, frame)) {
 		/*
@@ -257,36 +267,28 @@ static bool gcma_enter(struct gcma *g, unsigned long frame, u32 word)
 		if (atomic_read(&g->frames[frame].word) == word)
 			return true;
 	}
-	__this_cpu_write(gcma_hazard, 0);
+	WRITE_ONCE(*hazard, 0);
 	preempt_enable();
 	return false;
 }
 
 static void gcma_exit(void)
 {
-	unsigned long *hazard = this_cpu_ptr(&gcma_hazard);
-
 	/* The copy is complete: pairs with gcma_wait_for_copies(). */
-	smp_store_release(hazard, 0);
+	smp_store_release(&gcma_hazard[smp_processor_id()].pfn, 0);
 	preempt_enable();
 }
 
-/*
- * After this no CPU touches the memory of the range, whose bits are set. A CPU
- * that comes online meanwhile sees the bits.
- */
+/* After this no CPU touches the memory of the range, whose bits are set. */
 static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
 {
-	int cpu;
+	unsigned int cpu;
 
 	smp_mb(); /* pairs with gcma_enter() */
-	for_each_online_cpu(cpu) {
-		unsigned long *hazard = per_cpu_ptr(&gcma_hazard, cpu);
-
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
 		/* pairs with gcma_exit() */
-		while (smp_load_acquire(hazard) - pfn < count)
+		while (smp_load_acquire(&gcma_hazard[cpu].pfn) - pfn < count)
 			cpu_relax();
-	}
 }
 
 /* ------ ownership of frames ------------------------------------------- */
@@ -394,7 +396,9 @@ static long gcma_take_victim(struct gcma *g, enum gcma_list list)
  *
  * Two samples of all pages, told by their hash, tell which is better: each has
  * its share of the frames for itself and always lives by one of the two rules.
- * The others follow the sample that had more loads of late. (Set dueling:
+ * The others are admitted seldom only while that sample had clearly more loads of
+ * late: where both rules do well, as when nearly all fits, always is the one that
+ * follows a change. (Set dueling:
  * Qureshi et al., "Adaptive insertion policies for high performance caching",
  * ISCA 2007; that a hashed sample predicts the whole: Waldspurger et al.,
  * "Efficient MRC construction with SHARDS", FAST 2015.)
@@ -406,8 +410,8 @@ static bool gcma_seldom(struct gcma *g, enum gcma_list list)
 	if (admission != GCMA_ADMIT_ADAPTIVE)
 		return admission == GCMA_ADMIT_SELDOM;
 	if (list == GCMA_FOLLOW)
-		return READ_ONCE(g->hits[GCMA_SELDOM]) >
-		       READ_ONCE(g->hits[GCMA_ALWAYS]);
+		return READ_ONCE(g->hits[GCMA_SELDOM]) * 2 >
+		       READ_ONCE(g->hits[GCMA_ALWAYS]) * 3;
 	return list == GCMA_SELDOM;
 }
 
@@ -1166,14 +1170,18 @@ static struct gcma *__init gcma_create(struct cma *cma)
 	if (cma->policy == CMA_NONE)
 		return g;
 
+	if (!gcma_hazard)
+		gcma_hazard = kcalloc(nr_cpu_ids, sizeof(*gcma_hazard),
+				      GFP_KERNEL);
 	g->frames = vzalloc(array_size(cma->count + GCMA_NR_LISTS,
 				       sizeof(*g->frames)));
-	if (!g->frames)
+	if (!g->frames || !gcma_hazard)
 		goto free;
 	g->nr_frames = cma->count;
 	gcma_init_frames(g);
 	return g;
 free:
+	vfree(g->frames);
 	free_percpu(g->stats);
 	bitmap_free(g->quarantine);
 	bitmap_free(g->leaving);
