@@ -45,6 +45,7 @@ static bool readonly;
 static size_t block;		/* of the filesystem */
 static u64 rnd;
 static unsigned long operations, done;	/* of this test */
+static bool faults;		/* allocations of this test fail */
 
 static struct {
 	const char *name;
@@ -75,6 +76,21 @@ static void check_count(const char *what, ssize_t got, size_t want)
 		return;
 	diag("%s: %zd instead of %zu: %s", what, got, want, got < 0 ? strerror(errno) : "short");
 	give_up();
+}
+
+/* Allocations do not fail for ever. A part may have been done before one did. */
+static ssize_t transfer(bool write, char *at, size_t len, off_t off)
+{
+	size_t count = 0;
+	ssize_t ret;
+
+	do {
+		ret = write ? pwrite(fd, at + count, len - count, off + count) :
+			      pread(fd, at + count, len - count, off + count);
+		if (ret > 0)
+			count += ret;
+	} while (faults && count < len && (ret > 0 || (ret < 0 && errno == ENOMEM)));
+	return ret < 0 ? ret : (ssize_t)count;
 }
 
 static size_t align_down(size_t n, size_t to)
@@ -119,6 +135,17 @@ static void stamp_model(off_t off, size_t len)
 	grow(off + len);
 }
 
+static bool op_pread(void)
+{
+	off_t off = given.off;
+	size_t len = given.len;
+	size_t n = inside(&off, len);
+
+	check_count("pread", transfer(false, buf, n, off), n);
+	check("pread", off, buf, n);
+	return true;
+}
+
 static bool op_read(void)
 {
 	off_t off = given.off;
@@ -126,19 +153,10 @@ static bool op_read(void)
 	size_t n = inside(&off, len);
 
 	MUST(lseek(fd, off, SEEK_SET));
+	if (faults)
+		return op_pread();
 	check_count("read", read(fd, buf, n), n);
 	check("read", off, buf, n);
-	return true;
-}
-
-static bool op_pread(void)
-{
-	off_t off = given.off;
-	size_t len = given.len;
-	size_t n = inside(&off, len);
-
-	check_count("pread", pread(fd, buf, n, off), n);
-	check("pread", off, buf, n);
 	return true;
 }
 
@@ -148,14 +166,17 @@ static bool op_write(void)
 	size_t len = given.len;
 
 	stamp_model(off, len);
-	check_count("pwrite", pwrite(fd, model + off, len, off), len);
+	check_count("pwrite", transfer(true, model + off, len, off), len);
 	return true;
 }
 
 static char *map(off_t off, size_t len, int prot)
 {
-	char *at = mmap(NULL, len, prot, MAP_SHARED, fd, off);
+	char *at;
 
+	do
+		at = mmap(NULL, len, prot, MAP_SHARED, fd, off);
+	while (faults && at == MAP_FAILED && errno == ENOMEM);
 	if (at == MAP_FAILED)
 		fail("mmap: %s", strerror(errno));
 	return at;
@@ -418,12 +439,13 @@ static struct op {
 	bool (*fn)(void);
 	unsigned int weight;
 	bool writes;
+	bool whole;		/* all or nothing, or repeated until it is all: may lack memory */
 	bool missing;
 } ops[] = {
-	{ 'r', "read", op_read, .weight = 10 },
-	{ 'r', "pread", op_pread, .weight = 10 },
-	{ 'w', "write", op_write, .weight = 14, .writes = true },
-	{ 'm', "mapped read", op_map_read, .weight = 10 },
+	{ 'r', "read", op_read, .weight = 10, .whole = true },
+	{ 'r', "pread", op_pread, .weight = 10, .whole = true },
+	{ 'w', "write", op_write, .weight = 14, .writes = true, .whole = true },
+	{ 'm', "mapped read", op_map_read, .weight = 10, .whole = true },
 	{ 'm', "mapped write", op_map_write, .weight = 7, .writes = true },
 	{ 't', "truncate", op_truncate, .weight = 3, .writes = true },
 	{ 'p', "preallocate", op_preallocate, .weight = 2, .writes = true },
@@ -435,9 +457,9 @@ static struct op {
 	{ 'd', "direct write", op_direct_write, .weight = 8, .writes = true },
 	{ 'k', "clone range", op_clone, .weight = 5, .writes = true },
 	{ 's', "sync", op_sync, .weight = 3, .writes = true },
-	{ 'a', "advise", op_advise, .weight = 2 },
+	{ 'a', "advise", op_advise, .weight = 2, .whole = true },
 	{ 'o', "close and open", op_reopen, .weight = 1 },
-	{ 'x', "drop caches", op_drop, .weight = 1 },
+	{ 'x', "drop caches", op_drop, .weight = 1, .whole = true },
 	{ 'e', "evict", op_evict, .weight = 5 },
 };
 
@@ -463,6 +485,7 @@ static void step(void)
 	struct op *op = choose();
 	size_t limit = readonly ? DATA_BYTES : FILE_MAX;
 	struct stat st;
+	bool found;
 
 	given.off = random_below(&rnd, limit);
 	given.len = 1 + random_below(&rnd, MIN(OP_MAX, limit - given.off));
@@ -471,7 +494,12 @@ static void step(void)
 	history[done % LOG_LEN].off = given.off;
 	history[done % LOG_LEN].len = given.len;
 	history[done % LOG_LEN].size = size;
-	if (!op->fn()) {
+	if (faults && op->whole)
+		fail_allocations(true);
+	found = op->fn();
+	if (faults && op->whole)
+		fail_allocations(false);
+	if (!found) {
 		op->missing = true;
 		diag("no %s here", op->name);
 	}
@@ -547,6 +575,20 @@ static void fsx(void)
 		fail("the area was not used");
 }
 
+/* Reading a compressed file may fail for want of memory, and the others are variants. */
+static bool may_lack_memory(const struct volume_kind *kind)
+{
+	return !options.kind && !kind->readonly && !kind->variant;
+}
+
+static void fsx_without_memory(void)
+{
+	if (!prepare_faults())
+		skip("this kernel injects no faults (CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC)");
+	faults = true;
+	fsx();
+}
+
 static void parse(int argc, char **argv)
 {
 	int c;
@@ -573,9 +615,12 @@ static void parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const char *test = "%s: the file is its model after %lu random operations";
+	unsigned int tests = nr_volume_kinds;
 
 	parse(argc, argv);
-	start(options.dir || options.kind ? 1 : nr_volume_kinds);
+	for (unsigned int i = 0; i < nr_volume_kinds; i++)
+		tests += may_lack_memory(&volume_kinds[i]);
+	start(options.dir || options.kind ? 1 : tests);
 	operations = options.ops;
 	if (options.dir)
 		run(fsx, test, options.dir, operations);
@@ -589,6 +634,11 @@ int main(int argc, char **argv)
 			operations = options.ops;
 		volume_open(&volume, kind);
 		run(fsx, test, kind->name, operations);
+		if (may_lack_memory(kind)) {
+			operations = options.ops / 5;
+			run(fsx_without_memory, "%s: the same after %lu while allocations fail",
+			    kind->name, operations);
+		}
 		volume_close(&volume);
 	}
 	return finish();

@@ -38,14 +38,16 @@ static void check_scribble(const unsigned long *map, size_t words, unsigned long
 			     seed + i);
 }
 
-/* Allocates up to half of the area, and nobody else allocates: there is always a free run. */
+/*
+ * Allocates up to the whole area, for tenants live at the far end, and nobody else allocates: there
+ * is always a free run.
+ */
 static void use_heap(void)
 {
 	u64 rnd = 1;
 
 	for (unsigned long seed = 1;; seed++) {
-		size_t pages =
-			1 + random_below(&rnd, area.pages / (1 + random_below(&rnd, 16)) / 2);
+		size_t pages = 1 + random_below(&rnd, area.pages / (1 + random_below(&rnd, 16)));
 		size_t bytes = pages * page_size, words = bytes / sizeof(long);
 		int buffer = heap_alloc(heap, bytes);
 		unsigned long *map;
@@ -158,37 +160,43 @@ static void fsx_under_primaries(void)
 	}
 }
 
-/* The whole area: every tenant has to go, and its file is read from the disk. */
+/*
+ * The whole area: every tenant has to go. A file that is read meanwhile comes from the disk, and one
+ * that is read only afterwards as well, though the frames are free again and hold the primary's
+ * bytes.
+ */
 static void whole_area(void)
 {
-	int fd, buffer;
+	int during, after, buffer;
+	size_t bytes;
 	char *map;
 
 	need_volume(&volume);
 	need_heap();
-	fd = file_create(1);
-	evict_to_area(fd);
-	buffer = heap_alloc(heap, area_free(&area) * page_size);
+	during = file_create(1);
+	after = file_create(2);
+	evict_to_area(during);
+	evict_to_area(after);
+	bytes = area_free(&area) * page_size;
+	buffer = heap_alloc(heap, bytes);
 	if (buffer < 0) {
 		if (area.gcma)
 			fail("the whole area could not be allocated: %s", strerror(errno));
 		skip("not to be had on a movable area: %s", strerror(errno));
 	}
-	map = mmap(NULL, area.pages * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, buffer, 0);
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer, 0);
 	if (map == MAP_FAILED)
 		fail("mmap of a buffer: %s", strerror(errno));
-	check_zero(map, area.pages * page_size);
+	check_zero(map, bytes);
 	if (area.gcma && area_number(&area, "tenants_file"))
 		fail("%lu tenants are left", area_number(&area, "tenants_file"));
-	for (size_t off = 0; off < area.pages * page_size; off += page_size)
-		memset(map + off, 0xa5, page_size);
-	file_check(fd, 1);
-	evict(fd);
-	file_check(fd, 1);
-	munmap(map, area.pages * page_size);
+	memset(map, 0xa5, bytes);
+	file_check(during, 1);
+	evict(during);
+	munmap(map, bytes);
 	close(buffer);
-	evict(fd);
-	file_check(fd, 1);
+	file_check(after, 2);
+	file_check(during, 1);
 }
 
 /* A pattern that the kernel writes and checks, without a mapping of it */
@@ -205,8 +213,9 @@ static void kernel_pattern(void)
 		skip("no %s (CONFIG_CMA_BENCH)", path);
 	fd = file_create(1);
 	for (unsigned int round = 0; round < rounds; round++) {
-		for (unsigned int i = 0; i < 4; i++) {
-			ret = write_file(path, "%lu", area.pages / 8);
+		/* all of the area, then three quarters, so that there are tenants beside them */
+		for (unsigned int i = round % 2; i < 4; i++) {
+			ret = write_file(path, "%lu", area.pages / 4);
 			if (ret && area.gcma)
 				fail("bench_hold: %s", strerror(-ret));
 		}

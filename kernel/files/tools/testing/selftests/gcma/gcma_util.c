@@ -255,6 +255,37 @@ void stop(pid_t pid)
 		fail("a background process gave up");
 }
 
+/* Failing allocations: Documentation/fault-injection */
+
+bool prepare_faults(void)
+{
+	static const char * const kinds[] = { "failslab", "fail_page_alloc" };
+	static const char * const settings[][2] = {
+		{ "task-filter", "Y" }, { "ignore-gfp-wait", "N" }, { "interval", "1" },
+		{ "space", "0" }, { "times", "-1" }, { "verbose", "0" }, { "probability", "1" },
+	};
+
+	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
+		for (unsigned int i = 0; i < ARRAY_SIZE(settings); i++) {
+			char path[128];
+
+			snprintf(path, sizeof(path), "/sys/kernel/debug/%s/%s", kinds[k],
+				 settings[i][0]);
+			if (write_file(path, "%s", settings[i][1]))
+				return false;
+		}
+	}
+	return true;
+}
+
+void fail_allocations(bool on)
+{
+	int ret = write_file("/proc/self/make-it-fail", "%d", on);
+
+	if (ret)
+		fail("/proc/self/make-it-fail: %s", strerror(-ret));
+}
+
 /* Areas */
 
 static struct {

@@ -62,6 +62,13 @@ __printf(1, 2) int shell(const char *fmt, ...);
 u64 now_ns(void);
 u64 random_below(u64 *state, u64 limit);
 
+/*
+ * Failing allocations, where the kernel can inject them: of those of this task one in a hundred fails
+ * while it asks for that. fail_allocations() returns false if there is no fault injection.
+ */
+bool prepare_faults(void);
+void fail_allocations(bool on);
+
 /* The areas. counter() is the sum over all gcma areas, 0 without one. */
 #define CMA_SYSFS	"/sys/kernel/mm/cma"
 #define CMA_DEBUGFS	"/sys/kernel/debug/cma"
