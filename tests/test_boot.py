@@ -38,6 +38,47 @@ def result(**changes: object) -> boot.BootResult:
     return boot.BootResult(**(values | changes))  # type: ignore[arg-type]
 
 
+KERNEL = Kernel(FLAVOURS["prod"], "6.12.7", Path("/nowhere"), {})
+INT3 = """\
+[    1.200000] Oops: int3: 0000 [#1] SMP
+[    1.200001] CPU: 1 UID: 0 PID: 1 Comm: init Not tainted 6.12.117 #1
+[    1.200002] RIP: 0010:native_sched_clock+0x6/0x60
+[    1.200003] Code: 0f 1f 40 00 {before} <{at}> 44 00 00 55 48 89 e5
+"""
+
+
+def test_breakpoint_that_is_not_in_memory_is_told_from_a_true_one() -> None:
+    assert boot.stale_breakpoint(INT3.format(before="0f", at="1f"))
+    assert boot.stale_breakpoint(INT3.format(before="e9", at="10"))
+    assert not boot.stale_breakpoint(INT3.format(before="cc", at="1f"))
+    assert not boot.stale_breakpoint(WARNING)
+
+
+@pytest.fixture
+def booted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The consoles of system guests to come; the last one stays."""
+    consoles: list[str] = []
+
+    def one(*_: object, **__: object) -> boot.BootResult:
+        return result(console=consoles.pop(0) if len(consoles) > 1 else consoles[0])
+
+    monkeypatch.setattr(boot, "_system", one)
+    return consoles
+
+
+def test_guest_that_qemu_broke_boots_again(
+    booted: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    booted += [INT3.format(before="0f", at="1f"), "fine\n"]
+    assert boot.system(KERNEL, Machine(), "true").console == "fine\n"
+    assert "booting again" in capsys.readouterr().err
+
+
+def test_guest_that_qemu_always_breaks_is_given_up(booted: list[str]) -> None:
+    booted.append(INT3.format(before="0f", at="1f"))
+    assert "int3" in boot.system(KERNEL, Machine(), "true").console
+
+
 def test_warning_is_cut_out_of_the_log() -> None:
     report = boot.find_report(WARNING)
     assert report is not None
