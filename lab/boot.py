@@ -195,9 +195,7 @@ def system(
     the script's output as it comes. A guest that dies of QEMU's own mistake is booted again.
     """
     for _ in range(BOOTS):
-        result = _system(
-            kernel, machine, script, share=share, timeout=timeout, listener=listener
-        )
+        result = _system(kernel, machine, script, share=share, timeout=timeout, listener=listener)
         if not stale_breakpoint(result.console):
             break
         console.say("QEMU ran code that is not there (an int3 oops): booting again")
