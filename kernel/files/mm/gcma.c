@@ -984,6 +984,23 @@ static void gcma_quarantine_work(struct work_struct *work)
 		schedule_delayed_work(&g->work, GCMA_QUARANTINE_DELAY);
 }
 
+/* Begin the release of bits; false if not all of them are allocated. */
+static bool gcma_leave(struct gcma *g, unsigned long bit, unsigned long end)
+{
+	struct cma *cma = g->cma;
+	unsigned long flags;
+	bool held;
+
+	spin_lock_irqsave(&cma->lock, flags);
+	held = bit < end && end <= cma_bitmap_maxno(cma) &&
+	       find_next_zero_bit(cma->bitmap, end, bit) >= end &&
+	       find_next_bit(g->leaving, end, bit) >= end;
+	if (held)
+		bitmap_set(g->leaving, bit, end - bit);
+	spin_unlock_irqrestore(&cma->lock, flags);
+	return held;
+}
+
 /**
  * gcma_release_range() - a primary is done with a range
  * @cma: the area
@@ -1003,17 +1020,9 @@ bool gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 	unsigned long bit = (pfn - cma->base_pfn) >> order;
 	unsigned long end = bit + (ALIGN(count, 1UL << order) >> order);
 	struct gcma *g = cma->gcma;
-	unsigned long flags;
-	bool held;
 
-	spin_lock_irqsave(&cma->lock, flags);
-	held = bit < end && end <= cma_bitmap_maxno(cma) &&
-	       find_next_zero_bit(cma->bitmap, end, bit) >= end &&
-	       find_next_bit(g->leaving, end, bit) >= end;
-	if (held)
-		bitmap_set(g->leaving, bit, end - bit);
-	spin_unlock_irqrestore(&cma->lock, flags);
-	if (WARN(!held, "%s: release of %lu pages at pfn %#lx that are not allocated\n",
+	if (WARN(!gcma_leave(g, bit, end),
+		 "%s: release of %lu pages at pfn %#lx that are not allocated\n",
 		 cma->name, count, pfn))
 		return false;
 

@@ -1009,6 +1009,31 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], KUNIT_PAGES);
 }
 
+/* Double release, and the like: gcma_release_range() warns of what is refused here. */
+static void __init gcma_test_refused_release(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct page *page = cma_alloc(&k->cma, 8, 0, true);
+
+	KUNIT_ASSERT_PTR_EQ(test, page, gcma_page(k->g, 0));
+	/* nothing, more than the area, what is free, what is free in part */
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 4, 4));
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, KUNIT_PAGES + 1));
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 8, 9));
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 4, 9));
+
+	/* what is being released, also in part, and what was */
+	KUNIT_EXPECT_TRUE(test, gcma_leave(k->g, 0, 4));
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, 4));
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 3, 5));
+	gcma_settle(k->g, 0, 4);
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, 4));
+
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page + 4, 4));
+	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->g->leaving, KUNIT_PAGES));
+}
+
 static void __init gcma_test_zeroed(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -1309,6 +1334,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_refused_large),
 	KUNIT_CASE(gcma_test_poison),
 	KUNIT_CASE(gcma_test_alloc_release),
+	KUNIT_CASE(gcma_test_refused_release),
 	KUNIT_CASE(gcma_test_zeroed),
 	KUNIT_CASE(gcma_test_quarantine),
 	KUNIT_CASE(gcma_test_compound),
