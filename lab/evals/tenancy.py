@@ -26,6 +26,7 @@ JOBS = ("uniform", "zipf", "compile", "scan")
 
 NONE, MOVABLE, GCMA, ALWAYS, MORE = "none", "movable", "gcma", "gcma, always", "more memory"
 BELADY = "Belady"
+USEFUL = 0.01  # of the reads: less than that avoided is nothing
 VARIANTS = (NONE, MOVABLE, GCMA, ALWAYS, MORE)
 
 # The first half warms up, the second is counted.
@@ -156,6 +157,12 @@ def _avoided(reads: Mapping[str, float], variant: str, best: str) -> float:
     return 100 * (reads[NONE] - reads[variant]) / possible if possible > 0 else 100.0
 
 
+def _share(reads: Mapping[str, float], variant: str) -> Cell:
+    """The same for the table: None where more memory is of no use."""
+    useful = reads[NONE] - reads[MORE] > USEFUL * reads[NONE]
+    return round(_avoided(reads, variant, MORE), 1) if useful else None
+
+
 def tenancy(kernels: Kernels) -> Outcome:
     """what an idle area is worth: disk sectors read by jobs larger than memory"""
     guests = [_guest(kernels, job, variant) for job in JOBS for variant in VARIANTS]
@@ -172,7 +179,7 @@ def tenancy(kernels: Kernels) -> Outcome:
     columns = (*VARIANTS, BELADY)
     rows: list[list[Cell]] = [[job, *(reads[job][name] for name in columns)] for job in JOBS]
     shares: list[list[Cell]] = [
-        [job, *(round(_avoided(reads[job], name, MORE), 1) for name in columns[1:])] for job in JOBS
+        [job, *(_share(reads[job], name) for name in columns[1:])] for job in JOBS
     ]
     bars = [
         Line(name, [(float(x), reads[job][name] / reads[job][NONE]) for x, job in enumerate(JOBS)])
