@@ -26,6 +26,7 @@
 #define SOAK_SECONDS	7200
 #define VOLUME_BYTES	MIB(96)
 #define MAX_AREAS	16
+#define EVICT_MORE	64	/* pages */
 #define EVICT_TRIES	30
 
 #ifndef __NR_cachestat
@@ -257,6 +258,8 @@ void stop(pid_t pid)
 
 /* Failing allocations: Documentation/fault-injection */
 
+static int make_it_fail = -1;	/* stays open: to open a file takes memory */
+
 bool prepare_faults(void)
 {
 	static const char * const kinds[] = { "failslab", "fail_page_alloc" };
@@ -275,15 +278,13 @@ bool prepare_faults(void)
 				return false;
 		}
 	}
-	return true;
+	make_it_fail = open("/proc/self/make-it-fail", O_WRONLY | O_CLOEXEC);
+	return make_it_fail >= 0;
 }
 
 void fail_allocations(bool on)
 {
-	int ret = write_file("/proc/self/make-it-fail", "%d", on);
-
-	if (ret)
-		fail("/proc/self/make-it-fail: %s", strerror(-ret));
+	MUST(pwrite(make_it_fail, on ? "1" : "0", 1, 0));
 }
 
 /* Areas */
@@ -512,7 +513,11 @@ unsigned long evict(int fd)
 			return counter("stores") - before;
 		/* All of it: reclaim waits long where the group's dirty metadata is in its way. */
 		syncfs(fd);
-		push_out(cs.nr_cache * page_size);
+		/*
+		 * More each time: a page may wait on another CPU to be put on the LRU lists, and
+		 * reclaim drains those CPUs only when it cannot find enough elsewhere.
+		 */
+		push_out((cs.nr_cache + tries * EVICT_MORE) * page_size);
 	}
 	fail("%llu pages stay in the page cache (dirty %llu, under writeback %llu)",
 	     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_dirty,

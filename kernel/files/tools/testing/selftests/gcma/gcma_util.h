@@ -63,8 +63,8 @@ u64 now_ns(void);
 u64 random_below(u64 *state, u64 limit);
 
 /*
- * Failing allocations, where the kernel can inject them: of those of this task one in a hundred fails
- * while it asks for that. fail_allocations() returns false if there is no fault injection.
+ * Failing allocations: of those of this process one in a hundred fails while it asks for that.
+ * prepare_faults() comes first in each test and returns false if the kernel cannot inject them.
  */
 bool prepare_faults(void);
 void fail_allocations(bool on);
