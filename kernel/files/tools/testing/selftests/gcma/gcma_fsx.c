@@ -440,7 +440,7 @@ static struct op {
 	bool (*fn)(void);
 	unsigned int weight;
 	bool writes;
-	bool whole;		/* repeated until it is done: may lack memory, and not by a SIGBUS */
+	bool whole;		/* repeated until it is done, so it may lack memory */
 	bool missing;
 } ops[] = {
 	{ 'r', "read", op_read, .weight = 10, .whole = true },
