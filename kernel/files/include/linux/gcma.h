@@ -138,7 +138,7 @@ static inline void gcma_store_begin(struct gcma_store *store,
 static inline void *gcma_store_commit(struct gcma_store *store,
 				      struct folio *folio, void *shadow)
 {
-	if (store->nr && shadow && !folio_test_large(folio))
+	if (gcma_enabled() && store->nr && shadow && !folio_test_large(folio))
 		return __gcma_store_commit(store, shadow);
 	return shadow;
 }
@@ -156,7 +156,7 @@ static inline void gcma_store_spread(struct gcma_store *store,
 				     struct address_space *mapping,
 				     struct folio *folio, void *shadow)
 {
-	if (store->nr && shadow && folio_test_large(folio))
+	if (gcma_enabled() && store->nr && shadow && folio_test_large(folio))
 		__gcma_store_spread(store, mapping, folio, shadow);
 }
 
@@ -168,7 +168,7 @@ static inline void gcma_store_spread(struct gcma_store *store,
  */
 static inline void gcma_store_end(struct gcma_store *store)
 {
-	if (store->nr)
+	if (gcma_enabled() && store->nr)
 		__gcma_store_end(store);
 }
 
