@@ -282,12 +282,12 @@ static void gcma_exit(void)
 /* After this no CPU touches the memory of the range, whose bits are set. */
 static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
 {
-	unsigned int cpu;
+	struct gcma_hazard *hazard = gcma_hazard, *end = hazard + nr_cpu_ids;
 
 	smp_mb(); /* pairs with gcma_enter() */
-	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+	for (; hazard < end; hazard++)
 		/* pairs with gcma_exit() */
-		while (smp_load_acquire(&gcma_hazard[cpu].pfn) - pfn < count)
+		while (smp_load_acquire(&hazard->pfn) - pfn < count)
 			cpu_relax();
 }
 
