@@ -26,7 +26,8 @@
 #define SOAK_SECONDS	7200
 #define VOLUME_BYTES	MIB(96)
 #define MAX_AREAS	16
-#define EVICT_MORE	64	/* pages */
+#define EVICT_MORE	2048	/* pages */
+#define EVICT_GENTLE	20	/* tries */
 #define EVICT_TRIES	30
 
 #ifndef __NR_cachestat
@@ -514,10 +515,11 @@ unsigned long evict(int fd)
 		/* All of it: reclaim waits long where the group's dirty metadata is in its way. */
 		syncfs(fd);
 		/*
-		 * More each time: a page may wait on another CPU to be put on the LRU lists, and
-		 * reclaim drains those CPUs only when it cannot find enough elsewhere.
+		 * At last more: a page may wait on another CPU to be put on the LRU lists, and
+		 * reclaim drains those CPUs only when it cannot find enough elsewhere. It takes
+		 * nodes of shadows then as well.
 		 */
-		push_out((cs.nr_cache + tries * EVICT_MORE) * page_size);
+		push_out((cs.nr_cache + (tries < EVICT_GENTLE ? 0 : EVICT_MORE)) * page_size);
 	}
 	fail("%llu pages stay in the page cache (dirty %llu, under writeback %llu)",
 	     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_dirty,
