@@ -77,6 +77,11 @@ struct gcma_copy {
 	u32 word;
 };
 
+/* Else CONFIG_INIT_STACK_ALL_ZERO fills a store at each eviction; early 6.12 does. */
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 /**
  * struct gcma_store - the copies made of one folio, on the evictor's stack
  * @area: where they are
