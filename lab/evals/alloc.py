@@ -16,9 +16,8 @@ REPETITIONS = 30
 AREA_MIB = 256
 FILES_MIB = 416  # more than the page cache and the area can hold
 DISK_MIB = FILES_MIB * 5 // 4  # only what is written takes memory
-MEMORY_MIB = AREA_MIB + FILES_MIB + 224
-# Between two allocations: the load takes the area again, at about 4,000 instructions a page
-PAUSE = "10000 4000"
+MEMORY_MIB = AREA_MIB + FILES_MIB + 160
+PAUSE_US = 10000  # between two allocations, for the load
 WARM_UP_S = 0.5  # in a guest's time: half a billion instructions
 STATES = ("idle", "loaded")
 
@@ -41,12 +40,12 @@ def _script(sizes: Iterable[int], repetitions: int) -> str:
     return f"""\
 {workloads.ram_disk(DISK_MIB)}
 section idle
-alloc {workloads.BENCH} {repetitions} 100 0 {wanted}
+alloc {workloads.BENCH} {repetitions} 100 - {wanted}
 job fill /disk {FILES_MIB} 1 >/dev/null
 {LOAD}
 snapshot before
 section loaded
-alloc {workloads.BENCH} {repetitions} {PAUSE} {wanted}
+alloc {workloads.BENCH} {repetitions} {PAUSE_US} /disk/data {wanted}
 snapshot after
 """
 
@@ -133,7 +132,7 @@ def _ratio(a: Samples, b: Samples, what: str, sizes: Iterable[int]) -> list[floa
 
 def ladder(kernels: Kernels) -> Outcome:
     """cost of an allocation by size, idle and loaded (paper Fig. 4, RFC's latency table)"""
-    said = run_all("alloc-ladder", _guests(kernels, CPUS, _script(SIZES, REPETITIONS)), 90)
+    said = run_all("alloc-ladder", _guests(kernels, CPUS, _script(SIZES, REPETITIONS)), 1200)
     found = {
         (cpus, state): {
             policy: measure.ladder(said[f"{policy}, {cpus} CPU"][state]) for policy in POLICIES
@@ -192,7 +191,7 @@ def cdf(kernels: Kernels) -> Outcome:
 PINS_ALLOCATIONS = {"gcma": 10_000, "movable": 8, "none": 300}
 PINS_PIPES = 48  # of 256 pages: a quarter of the area's pages
 PINS_LARGEST = 32768
-PINS_MEMORY_MIB = MEMORY_MIB + 64
+PINS_MEMORY_MIB = MEMORY_MIB + 128
 
 
 def _pins_script(policy: str) -> str:
@@ -204,7 +203,7 @@ hold /disk/data {PINS_PIPES} >/tmp/hold &
 until grep -q holding /tmp/hold; do sleep 0.01; done
 snapshot before
 section alloc
-alloc {workloads.BENCH} {PINS_ALLOCATIONS[policy]} 200 0 r{PINS_LARGEST}
+alloc {workloads.BENCH} {PINS_ALLOCATIONS[policy]} 200 - r{PINS_LARGEST}
 snapshot after
 """
 

@@ -22,7 +22,7 @@ job fill /disk {FILES_MIB} 1 >/dev/null
 job uniform /disk {FILES_MIB} 2 &
 sleep 0.05
 section alloc
-alloc {workloads.BENCH} {REPETITIONS} 2000 0 {" ".join(map(str, SIZES))}
+alloc {workloads.BENCH} {REPETITIONS} 2000 - {" ".join(map(str, SIZES))}
 """
 
 

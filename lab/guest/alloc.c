@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * alloc FILE REPETITIONS PAUSE_US PAGE_NS SIZE...
+ * alloc BENCH REPETITIONS PAUSE_US FILL SIZE...
  *
- * Allocate and release SIZE pages through debugfs bench_alloc, with a pause of
- * PAUSE_US and PAGE_NS a page after each, that other tasks may use the area. A
- * SIZE of "rN" is a random size from 1 to N, to see failures rather than costs:
- * nothing is done against interrupts then. Prints "PAGES ALLOC RELEASE OK": the
- * pages, what the kernel measured.
+ * Allocate and release SIZE pages through BENCH, debugfs bench_alloc, with a
+ * pause of PAUSE_US after each. Before each, read as many pages and more of the
+ * file FILL ("-": none), until the area is in use again. A SIZE of "rN" is a
+ * random size from 1 to N. Prints "PAGES ALLOC RELEASE OK": the pages, what the
+ * kernel measured.
  */
 #include <err.h>
 #include <errno.h>
@@ -15,40 +15,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
-/* In cycles, which are instructions in an exact guest. */
-#define INTERRUPT	1000	/* shorter gaps are the loop itself */
-#define SWITCH		20000	/* longer ones: others have run */
-#define SETTLED		100000	/* after others ran: their requests have completed */
-#define QUIET		30000	/* after a tick: the other CPUs' ticks are over too */
-#define GAPS		50
+#define PAGE		4096UL
+#define FILL_PAGES	256UL	/* read at a time */
+#define FILL_MAX	131072UL
+#define FREE_MAX	8192UL	/* pages of a movable area that may be free */
+
+/* Pages of movable areas that nothing uses; areas of other policies have none. */
+static unsigned long free_cma(void)
+{
+	FILE *vmstat = fopen("/proc/vmstat", "r");
+	unsigned long pages = 0;
+	char line[128];
+
+	if (!vmstat)
+		err(1, "/proc/vmstat");
+	while (fgets(line, sizeof(line), vmstat))
+		if (sscanf(line, "nr_free_cma %lu", &pages) == 1)
+			break;
+	fclose(vmstat);
+	return pages;
+}
 
 /*
- * Return soon after a timer tick that found nothing else to run, so that it is
- * long until the next: interrupts do not belong to what is measured, and some
- * are longer than that. Gives up where other CPUs' work looks like gaps.
+ * A movable area that is not in use has nothing to migrate. Others would take it
+ * too, but they take long, and their turn is the pause.
  */
-static void wait_for_quiet(void)
+static void fill(int fd, unsigned long pages)
 {
-	uint64_t now, last = __rdtsc(), others = last, tick = 0;
-	int gaps = 0;
+	static char buf[FILL_PAGES * PAGE];
+	static off_t at;
+	unsigned long done;
+	ssize_t got;
 
-	for (; gaps < GAPS; last = now) {
-		now = __rdtsc();
-		if (now - last > INTERRUPT) {
-			gaps++;
-			tick = 0;
-			if (now - last > SWITCH)
-				others = now;
-			else if (now - others > SETTLED)
-				tick = now;
-		} else if (tick && now - tick > QUIET) {
-			return;
-		}
+	setpriority(PRIO_PROCESS, 0, -20);
+	for (done = 0; done < pages || (free_cma() > FREE_MAX && done < FILL_MAX);
+	     done += FILL_PAGES) {
+		got = pread(fd, buf, sizeof(buf), at);
+		if (got < 0)
+			err(1, "read");
+		at = got < (ssize_t)sizeof(buf) ? 0 : at + got;
 	}
+	setpriority(PRIO_PROCESS, 0, 0);
 }
 
 static unsigned long pages_of(const char *size)
@@ -77,26 +88,28 @@ static void once(int fd, unsigned long pages)
 
 int main(int argc, char **argv)
 {
-	long pause_us, page_ns;
-	int fd, repetitions, size, i;
+	struct timespec pause = {};
+	int fd, data = -1, repetitions, size, i;
 
 	if (argc < 6)
-		errx(2, "usage: alloc FILE REPETITIONS PAUSE_US PAGE_NS SIZE...");
+		errx(2, "usage: alloc BENCH REPETITIONS PAUSE_US FILL SIZE...");
 	repetitions = atoi(argv[2]);
-	pause_us = atol(argv[3]);
-	page_ns = atol(argv[4]);
+	pause.tv_nsec = atol(argv[3]) * 1000;
+	if (strcmp(argv[4], "-")) {
+		data = open(argv[4], O_RDONLY);
+		if (data < 0)
+			err(1, "%s", argv[4]);
+	}
 	for (size = 5; size < argc; size++) {
 		for (i = 0; i < repetitions; i++) {
 			unsigned long pages = pages_of(argv[size]);
-			long ns = pause_us * 1000 + pages * page_ns;
-			struct timespec pause = { ns / 1000000000, ns % 1000000000 };
 
+			if (data >= 0)
+				fill(data, pages);
 			/* a seq_file is read from its start: opened anew */
 			fd = open(argv[1], O_RDWR);
 			if (fd < 0)
 				err(1, "%s", argv[1]);
-			if (*argv[size] != 'r')
-				wait_for_quiet();
 			once(fd, pages);
 			close(fd);
 			nanosleep(&pause, NULL);

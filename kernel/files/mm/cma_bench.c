@@ -22,9 +22,14 @@
 #include <linux/timex.h>
 #include <linux/uaccess.h>
 
+#include "../kernel/time/tick-internal.h"
 #include "cma.h"
 
 #define BENCH_MAX	100000
+
+/* Measure when no timer is due for so long, but do not wait for that for ever. */
+#define BENCH_QUIET	(20 * NSEC_PER_USEC)
+#define BENCH_TRIES	100000
 
 struct bench_sample {
 	u64 alloc;
@@ -46,6 +51,27 @@ struct cma_bench {
 	struct list_head held;
 };
 
+/*
+ * Timer interrupts do not belong to what is measured, and some are longer than
+ * it. Where QEMU counts instructions it runs one CPU at a time, up to the next
+ * timer of any: the other CPUs' instructions do not belong to it either.
+ */
+static void bench_wait_for_quiet(void)
+{
+	unsigned int tries, cpu;
+
+	for (tries = 0; tries < BENCH_TRIES; tries++) {
+		ktime_t next = KTIME_MAX;
+
+		cond_resched();
+		for_each_online_cpu(cpu)
+			next = min(next, READ_ONCE(tick_get_device(cpu)->evtdev->next_event));
+		if (next - ktime_get() > BENCH_QUIET)
+			return;
+		cpu_relax();
+	}
+}
+
 /* Aligned as dma_alloc_contiguous() would. */
 static void bench_one(struct cma *cma, unsigned long pages,
 		      struct bench_sample *sample)
@@ -55,6 +81,7 @@ static void bench_one(struct cma *cma, unsigned long pages,
 	struct page *page;
 	cycles_t start;
 
+	bench_wait_for_quiet();
 	start = get_cycles();
 	page = cma_alloc(cma, pages, align, true);
 	sample->alloc = get_cycles() - start;
