@@ -12,7 +12,9 @@ from lab.results import Cell, Outcome, Run, Table
 AREA_MIB = 64
 MEMORY_MIB = 192
 
+# Where a process lies decides how many page tables a fork copies.
 MIX = f"""\
+echo 0 >/proc/sys/kernel/randomize_va_space
 {workloads.ram_disk(32)}
 job fill /disk 16 1 >/dev/null
 mix /disk/data >/dev/null
