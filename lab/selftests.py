@@ -117,6 +117,7 @@ def _run_round(
             timeout=SOAK_SECONDS if soak else SECONDS,
             listener=_counter(step),
         )
+    (results / "console.log").write_text(result.console)
     cases = [program_case(results, name) for name in programs]
     try:
         result.check()

@@ -280,7 +280,8 @@ bool prepare_faults(void)
 		}
 	}
 	make_it_fail = open("/proc/self/make-it-fail", O_WRONLY | O_CLOEXEC);
-	return make_it_fail >= 0;
+	/* Or our own code is evicted, cannot be read again, and that is a SIGBUS. */
+	return make_it_fail >= 0 && !mlockall(MCL_CURRENT);
 }
 
 void fail_allocations(bool on)
@@ -461,6 +462,19 @@ int heap_alloc(int heap, size_t bytes)
 #define CGROUP_ROOT	"/tmp/cgroup"
 static char cgroup[64];
 
+/*
+ * The shadow shrinker leaves a group an eighth of a node for each page it holds: a group whose
+ * pages are all evicted would lose its tenants with the nodes.
+ */
+static bool cgroup_keep_pages(void)
+{
+	const size_t bytes = MIB(8);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return memory != MAP_FAILED && !mlock(memory, bytes);
+}
+
 static bool cgroup_enter(void)
 {
 	char path[128];
@@ -474,7 +488,7 @@ static bool cgroup_enter(void)
 	if (mkdir(cgroup, 0700))
 		return false;
 	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	return write_file(path, "%d", getpid()) == 0;
+	return write_file(path, "%d", getpid()) == 0 && cgroup_keep_pages();
 }
 
 static void cgroup_leave(void)
@@ -516,8 +530,7 @@ unsigned long evict(int fd)
 		syncfs(fd);
 		/*
 		 * At last more: a page may wait on another CPU to be put on the LRU lists, and
-		 * reclaim drains those CPUs only when it cannot find enough elsewhere. It takes
-		 * nodes of shadows then as well.
+		 * reclaim drains those CPUs only when it cannot find enough elsewhere.
 		 */
 		push_out((cs.nr_cache + (tries < EVICT_GENTLE ? 0 : EVICT_MORE)) * page_size);
 	}
