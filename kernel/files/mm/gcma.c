@@ -396,12 +396,12 @@ static long gcma_take_victim(struct gcma *g, enum gcma_list list)
  *
  * Two samples of all pages, told by their hash, tell which is better: each has
  * its share of the frames for itself and always lives by one of the two rules.
- * The others are admitted seldom only while that sample had clearly more loads of
- * late: where both rules do well, as when nearly all fits, always is the one that
- * follows a change. (Set dueling:
- * Qureshi et al., "Adaptive insertion policies for high performance caching",
- * ISCA 2007; that a hashed sample predicts the whole: Waldspurger et al.,
- * "Efficient MRC construction with SHARDS", FAST 2015.)
+ * The others are admitted seldom only while that sample had clearly more loads
+ * of late: where both rules do well, as when nearly all fits, always is the one
+ * that follows a change. (Set dueling: Qureshi et al., "Adaptive insertion
+ * policies for high performance caching", ISCA 2007; that a hashed sample
+ * predicts the whole: Waldspurger et al., "Efficient MRC construction with
+ * SHARDS", FAST 2015.)
  */
 static bool gcma_seldom(struct gcma *g, enum gcma_list list)
 {
