@@ -132,7 +132,7 @@ def _ratio(a: Samples, b: Samples, what: str, sizes: Iterable[int]) -> list[floa
 
 def ladder(kernels: Kernels) -> Outcome:
     """cost of an allocation by size, idle and loaded (paper Fig. 4, RFC's latency table)"""
-    said = run_all("alloc-ladder", _guests(kernels, CPUS, _script(SIZES, REPETITIONS)), 1200)
+    said = run_all("alloc-ladder", _guests(kernels, CPUS, _script(SIZES, REPETITIONS)), 400)
     found = {
         (cpus, state): {
             policy: measure.ladder(said[f"{policy}, {cpus} CPU"][state]) for policy in POLICIES

@@ -28,7 +28,7 @@ class Guest:
     files: Mapping[str, Path] = field(default_factory=dict)  # exact guests only
     exact: bool = True
     seed: int = 1
-    timeout: float = 1200
+    timeout: float = 3600
 
 
 @dataclass(frozen=True)
