@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define OUTPUT_MAX	(1 << 20)
 #define PAGE		4096UL
 #define FILL_PAGES	256UL	/* read at a time */
 #define FILL_MAX	131072UL
@@ -93,6 +94,8 @@ int main(int argc, char **argv)
 
 	if (argc < 6)
 		errx(2, "usage: alloc BENCH REPETITIONS PAUSE_US FILL SIZE...");
+	/* to print is work for other CPUs: at the end */
+	setvbuf(stdout, NULL, _IOFBF, OUTPUT_MAX);
 	repetitions = atoi(argv[2]);
 	pause.tv_nsec = atol(argv[3]) * 1000;
 	if (strcmp(argv[4], "-")) {
