@@ -709,6 +709,31 @@ static void cachestat_counts(void)
 		     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_evicted);
 }
 
+/* More active pages than were evicted since: a page evicted last is one of the working set. */
+static void cachestat_recent(void)
+{
+	struct cachestat cs;
+	struct subject s;
+	char *buf;
+	int fd;
+
+	need_volume(&volume);
+	fd = MUST(volume_file(&volume, "active", O_RDWR | O_CREAT | O_TRUNC));
+	buf = page_buffer(16 * BYTES_MAX);
+	for (size_t off = 0; off < 16 * BYTES_MAX; off += page_size)
+		pwrite_all(fd, buf + off, page_size, off);
+	MUST(fsync(fd));
+	for (int reads = 0; reads < 4; reads++)
+		pread_all(fd, buf, 16 * BYTES_MAX, 0);
+
+	subject_new(&s, 38);
+	flush_statistics();
+	page_cache_state(s.fd, &cs);
+	if (cs.nr_evicted != PAGES || cs.nr_recently_evicted != PAGES)
+		fail("of %u pages evicted just now %llu are told evicted, %llu recently", PAGES,
+		     (unsigned long long)cs.nr_evicted, (unsigned long long)cs.nr_recently_evicted);
+}
+
 static unsigned int resident(char *map)
 {
 	unsigned char in_core[PAGES];
@@ -1076,6 +1101,7 @@ static const struct {
 	{ advised_away, "POSIX_FADV_DONTNEED drops evicted pages from the area too" },
 	{ advised_pages, "pages dropped by POSIX_FADV_DONTNEED do not go to the area" },
 	{ cachestat_counts, "cachestat counts evicted pages as evicted" },
+	{ cachestat_recent, "cachestat knows pages of the working set that were evicted" },
 	{ mincore_and_readahead, "mincore sees evicted pages only after readahead" },
 	{ refaults_count, "evicted pages that come back count as refaults" },
 	{ swap_file, "a swap file whose pages were evicted swaps rightly" },

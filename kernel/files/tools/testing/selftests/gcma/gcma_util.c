@@ -505,6 +505,15 @@ void page_cache_state(int fd, struct cachestat *cs)
 		skip("cachestat(2): %s", strerror(errno));
 }
 
+void flush_statistics(void)
+{
+	char path[128], word[64];
+
+	snprintf(path, sizeof(path), "%s/memory.stat", cgroup);
+	if (!read_word(path, word, sizeof(word)))
+		fail("memory.stat cannot be read");
+}
+
 bool push_out(size_t bytes)
 {
 	char path[128];
