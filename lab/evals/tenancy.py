@@ -32,10 +32,10 @@ VARIANTS = (NONE, MOVABLE, GCMA, ALWAYS, MORE)
 # The first half warms up, the second is counted.
 SCRIPT = f"""\
 {workloads.ram_disk(FILES_MIB * 5 // 4)}
+@trace@
 job fill /disk {FILES_MIB} 1 >/dev/null
 [ ! -e {workloads.AREA}/admission ] || echo @admission@ >{workloads.AREA}/admission
 grep -E 'MemFree|MemAvailable' /proc/meminfo
-@trace@
 job @job@ /disk {FILES_MIB} 2 {2 * PAGES} >/dev/null
 @mark@
 snapshot before
@@ -44,7 +44,9 @@ snapshot after
 @untrace@
 """
 TRACE = {
+    # from the first eviction on, or Belady would not have what the area has
     "@trace@": """\
+touch /disk/data
 cd /sys/kernel/tracing
 echo 16384 >buffer_size_kb
 echo 1 >events/filemap/mm_filemap_add_to_page_cache/enable
