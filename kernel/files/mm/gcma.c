@@ -103,7 +103,7 @@ DEFINE_STATIC_KEY_FALSE(gcma_key);
 
 static struct gcma *gcma_areas[1 << GCMA_AREA_BITS];
 static unsigned int gcma_nr_areas;
-static unsigned long gcma_nr_frames;
+unsigned long gcma_nr_frames;
 
 /*
  * The frame that each CPU is copying into or out of, by pfn; 0: none. An array,

@@ -239,6 +239,19 @@ static inline void gcma_drop_node(struct xa_node *node)
 		__gcma_drop_node(node);
 }
 
+extern unsigned long gcma_nr_frames;
+
+/**
+ * gcma_nr_pages() - how many evicted pages may be tenants
+ *
+ * A memory cgroup whose pages were all evicted needs the nodes of their entries no
+ * less than if the pages were resident. Context: any.
+ */
+static inline unsigned long gcma_nr_pages(void)
+{
+	return gcma_enabled() ? gcma_nr_frames : 0;
+}
+
 /**
  * gcma_shadow() - look at the shadow behind an entry, leaving the tenant alone
  * @entry: a shadow or a tenant entry

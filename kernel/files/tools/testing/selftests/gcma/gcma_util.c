@@ -462,19 +462,6 @@ int heap_alloc(int heap, size_t bytes)
 #define CGROUP_ROOT	"/tmp/cgroup"
 static char cgroup[64];
 
-/*
- * The shadow shrinker leaves a group an eighth of a node for each page it holds: a group whose
- * pages are all evicted would lose its tenants with the nodes.
- */
-static bool cgroup_keep_pages(void)
-{
-	const size_t bytes = MIB(8);
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	return memory != MAP_FAILED && !mlock(memory, bytes);
-}
-
 static bool cgroup_enter(void)
 {
 	char path[128];
@@ -488,7 +475,7 @@ static bool cgroup_enter(void)
 	if (mkdir(cgroup, 0700))
 		return false;
 	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	return write_file(path, "%d", getpid()) == 0 && cgroup_keep_pages();
+	return write_file(path, "%d", getpid()) == 0;
 }
 
 static void cgroup_leave(void)
