@@ -12,6 +12,9 @@ POLICIES = ("none", "movable", "gcma")
 UNITS = {"K": 1 / 1024, "M": 1, "G": 1024}
 MAX_CPUS = 8  # CONFIG_NR_CPUS
 KERNEL_MIB = 64  # what a guest needs beside its area to boot at all
+# QEMU's q35: a machine with more than the first has the second below 4 GiB and the rest above
+ONE_PIECE_MIB = 2816
+LOW_MIB = 2048
 
 
 def parse_mib(text: str) -> int:
@@ -69,6 +72,13 @@ class Machine:
                 f"an area of {self.area_mib} MiB does not fit into {self.memory_mib} MiB of memory:"
                 f" the guest needs {KERNEL_MIB} MiB for itself"
             )
+        one_piece = max(self.memory_mib - LOW_MIB, LOW_MIB)
+        if self.memory_mib > ONE_PIECE_MIB and self.area_mib + KERNEL_MIB > one_piece:
+            raise LabError(
+                f"an area of {self.area_mib} MiB does not fit into {self.memory_mib} MiB of memory,"
+                f" of which {LOW_MIB} lie below 4 GiB and the others above: give the guest"
+                f" {LOW_MIB + self.area_mib + KERNEL_MIB} MiB"
+            )
 
     def kernel_args(self, kernel: Kernel) -> list[str]:
         """The kernel's command line for this machine."""
@@ -82,3 +92,13 @@ class Machine:
         if kernel.has_gcma and not own_policy:
             area.append(f"cma_policy={self.policy}")
         return [*area, *kernel.flavour.kernel_args, *self.args]
+
+
+def beside(memory_mib: int, area_mib: int, cpus: int, policy: str) -> Machine:
+    """A machine with so much memory beside its area, however large the area."""
+    if memory_mib + area_mib <= ONE_PIECE_MIB:
+        return Machine(memory_mib + area_mib, cpus, area_mib, policy)
+    # the area above 4 GiB, with room for struct page; of what lies below only memory_mib is used
+    hidden = f"memmap={LOW_MIB - memory_mib}M${memory_mib}M"
+    high = area_mib + max(area_mib // 64, KERNEL_MIB)
+    return Machine(LOW_MIB + high, cpus, area_mib, policy, (hidden,))

@@ -7,7 +7,7 @@ import pytest
 
 from lab.build import FLAVOURS, Kernel
 from lab.errors import LabError
-from lab.machine import Disk, Machine, parse_mib
+from lab.machine import Disk, Machine, beside, parse_mib
 
 WITH = Kernel(FLAVOURS["prod"], "6.12.7", Path("/none"), {"CONFIG_GCMA": "y"})
 WITHOUT = Kernel(FLAVOURS["unpatched"], "6.12.7", Path("/none"), {})
@@ -70,3 +70,16 @@ def test_slow_disk() -> None:
     drive, device = Disk(Path("/d.img"), "work", bytes_per_second=20_000_000).qemu_args(0)[1::2]
     assert drive == "file=/d.img,if=none,id=d0,format=raw,throttling.bps-total=20000000"
     assert device == "virtio-blk-pci,drive=d0,serial=work"
+
+
+def test_large_area_lies_above_4_gib_in_one_piece() -> None:
+    machine = beside(256, 4096, cpus=1, policy="gcma")
+    machine.check()
+    assert machine.memory_mib - 2048 >= 4096
+    assert machine.args == ("memmap=1792M$256M",)
+    assert beside(256, 1024, cpus=1, policy="gcma") == Machine(1280, 1, 1024, "gcma")
+
+
+def test_area_that_the_hole_below_4_gib_would_split_is_refused() -> None:
+    with pytest.raises(LabError, match="give the guest 6208 MiB"):
+        Machine(memory_mib=4352, area_mib=4096).check()

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from lab import measure, stats, workloads
+from lab import machine, measure, stats, workloads
 from lab.evals.guests import Guest, Kernels, Said, run_all
 from lab.machine import Machine
 from lab.measure import Event
@@ -73,7 +73,7 @@ def tenant_guest(kernels: Kernels, name: str, policy: str, area_mib: int, cpus: 
     return Guest(
         name,
         kernels("prod"),
-        Machine(memory_mib=MEMORY_MIB + area_mib, cpus=cpus, area_mib=area_mib, policy=policy),
+        machine.beside(MEMORY_MIB, area_mib, cpus, policy),
         TENANTS,
         workloads.files("job", "poke", "pagecopy", host=("mkfs.ext4",)),
     )
@@ -115,8 +115,8 @@ def _mix_guests(kernels: Kernels) -> list[Guest]:
     files = workloads.files("job", "mix", host=("mkfs.ext4",))
 
     def guest(name: str, flavour: str, area_mib: int, policy: str) -> Guest:
-        machine = Machine(MEMORY_MIB + area_mib, cpus=1, area_mib=area_mib, policy=policy)
-        return Guest(name, kernels(flavour), machine, MIX, files)
+        shape = Machine(MEMORY_MIB + area_mib, cpus=1, area_mib=area_mib, policy=policy)
+        return Guest(name, kernels(flavour), shape, MIX, files)
 
     return [
         guest(UNPATCHED, "unpatched", 0, "movable"),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Do costs grow with the area or with the CPUs? Exact guests."""
 
-from lab import measure, stats, workloads
+from lab import machine, measure, stats, workloads
 from lab.evals.guests import Guest, Kernels, Said, run_all
 from lab.evals.overhead import load_cost, reclaim_cost, tenant_guest
-from lab.machine import POLICIES, Machine
+from lab.machine import POLICIES
 from lab.results import Cell, Line, Outcome, Plot, Table
 
 AREAS_MIB = (64, 256, 1024, 4096)
@@ -36,7 +36,7 @@ def _alloc_guest(kernels: Kernels, policy: str, area: int, cpus: int) -> Guest:
     return Guest(
         f"{policy}, {area} MiB, {cpus} CPU",
         kernels("prod"),
-        Machine(memory_mib=MEMORY_MIB + area, cpus=cpus, area_mib=area, policy=policy),
+        machine.beside(MEMORY_MIB, area, cpus, policy),
         SCRIPT,
         workloads.files("job", "alloc", host=("mkfs.ext4",)),
     )
