@@ -98,7 +98,9 @@ def beside(memory_mib: int, area_mib: int, cpus: int, policy: str) -> Machine:
     """A machine with so much memory beside its area, however large the area."""
     if memory_mib + area_mib <= ONE_PIECE_MIB:
         return Machine(memory_mib + area_mib, cpus, area_mib, policy)
-    # the area above 4 GiB, with room for struct page; of what lies below only memory_mib is used
-    hidden = f"memmap={LOW_MIB - memory_mib}M${memory_mib}M"
-    high = area_mib + max(area_mib // 64, KERNEL_MIB)
+    # The area lies above 4 GiB, with its struct pages and half of the memory beside it, for that is
+    # the zone the kernel prefers. Of what lies below only the other half is used.
+    low = memory_mib // 2
+    hidden = f"memmap={LOW_MIB - low}M${low}M"
+    high = area_mib + area_mib // 64 + memory_mib - low + KERNEL_MIB
     return Machine(LOW_MIB + high, cpus, area_mib, policy, (hidden,))
