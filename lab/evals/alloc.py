@@ -189,7 +189,7 @@ def cdf(kernels: Kernels) -> Outcome:
 
 # one that fails with movable takes some hundred million instructions
 PINS_ALLOCATIONS = {"gcma": 10_000, "movable": 8, "none": 300}
-PINS_PIPES = 48  # of 256 pages: a quarter of the area's pages
+PINS_PIPES = 48  # of 256 pages: a fifth of the area's pages
 PINS_LARGEST = 32768
 PINS_MEMORY_MIB = MEMORY_MIB + 128
 

@@ -470,7 +470,7 @@ static struct op {
 	{ 'd', "direct write", op_direct_write, .weight = 8, .writes = true },
 	{ 'k', "clone range", op_clone, .weight = 5, .writes = true },
 	{ 's', "sync", op_sync, .weight = 3, .writes = true },
-	{ 'a', "advise", op_advise, .weight = 2, .whole = true },
+	{ 'a', "advise", op_advise, .weight = 2 },
 	{ 'o', "close and open", op_reopen, .weight = 1 },
 	{ 'x', "drop caches", op_drop, .weight = 1 },
 	{ 'e', "evict", op_evict, .weight = 5 },
