@@ -206,11 +206,14 @@ def cmd_report(args: argparse.Namespace) -> int:
     latest = evals.latest()
     if not latest:
         raise LabError("nothing was measured yet: run ./gcma eval NAME, or ./gcma demo")
-    demo.write_report(Path(args.file), list(latest.values()))
+    chosen = list(latest.values())
+    demo.write_report(Path(args.file), chosen)
+    pictures = demo.write_pictures(Path(args.plots), chosen) if args.plots else []
     if args.json:
-        _print_json({"report": args.file, "evals": list(latest)})
+        known = {"report": args.file, "evals": list(latest), "plots": list(map(str, pictures))}
+        _print_json(known)
     else:
-        print(args.file)
+        print(args.file, *pictures, sep="\n")
     return 0
 
 
@@ -281,6 +284,7 @@ def parser() -> argparse.ArgumentParser:
     verb.add_argument("--run", action="store_true", help="take them all afresh")
     verb = add_verb(verbs, "report", cmd_report)
     verb.add_argument("file", nargs="?", default="report.html", metavar="FILE")
+    verb.add_argument("--plots", metavar="DIR", help="its plots too, an SVG file each")
     return top
 
 

@@ -42,6 +42,16 @@ def write_report(path: Path, chosen: Sequence[Result]) -> None:
     results.write_file(path, report.html(chosen, standings, results.now()))
 
 
+def write_pictures(folder: Path, chosen: Sequence[Result]) -> list[Path]:
+    """The plots of these results, a file each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, picture in report.pictures(chosen).items():
+        results.write_file(folder / name, picture)
+        written.append(folder / name)
+    return written
+
+
 def run(folder: Path) -> Result:
     """Take the photos, show and write them."""
     result = evals.run("photo")

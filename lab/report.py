@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""report.html: one self-contained page from stored results."""
+"""report.html: one self-contained page from stored results; its pictures as files."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -35,6 +36,8 @@ td { border-bottom: 1px solid var(--line); }
 details { margin-top: 14px; } summary { cursor: pointer; color: var(--soft); }
 code { font-size: 12px; overflow-wrap: anywhere; }
 """
+
+SVG_LICENCE = "<!-- SPDX-License-Identifier: GPL-2.0-or-later -->"
 
 
 def html(results: Sequence[Result], standings: Sequence[Standing], made: str) -> str:
@@ -92,6 +95,19 @@ def _section(result: Result) -> str:
         f'<div class="plots">{pictures}</div>\n'
         f"{''.join(_table(table) for table in result.tables)}{_runs(result)}</section>\n"
     )
+
+
+def pictures(results: Sequence[Result]) -> dict[str, str]:
+    """File name -> picture, for all plots of these results."""
+    return {
+        f"{result.name}-{_slug(plot.title)}.svg": f"{SVG_LICENCE}\n{plots.svg(plot)}"
+        for result in results
+        for plot in result.plots
+    }
+
+
+def _slug(title: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9]+", title.lower()))
 
 
 def _table(table: Table) -> str:

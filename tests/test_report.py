@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Results, figures and what is made of them; tests/golden holds what a report looks like.
 
-After a wanted change: GCMA_GOLDEN=1 ./gcma test --only pytest, then read the diff.
+After a wanted change: GCMA_GOLDEN=1 ./gcma test --only lab, then read the diff.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cli, figures, plots, report, results
+from lab import cli, demo, figures, plots, report, results
 from lab.errors import LabError
 from lab.figures import Promise
 from lab.machine import Machine
@@ -77,6 +77,12 @@ def test_report_needs_nothing_from_elsewhere() -> None:
     outside = re.findall(r"(?:src|href)=[\"'](?!#)[^\"']*", page)
     assert outside == []
     assert "<script" not in page
+
+
+def test_pictures_are_files_named_by_what_they_show(tmp_path: Path) -> None:
+    written = demo.write_pictures(tmp_path / "new", [sample()])
+    assert [path.name for path in written] == ["sample-allocation-all.svg"]
+    assert plots.svg(CDF) in written[0].read_text()
 
 
 @pytest.mark.parametrize("kind", ["cdf", "lines", "bars"])

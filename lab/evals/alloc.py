@@ -114,7 +114,7 @@ def _ladder_plot(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Plo
         f"Mean cost of an allocation, {state}, {cpus} CPU",
         "lines",
         "pages",
-        "instructions",
+        "instructions of cma_alloc(), mean",
         lines,
         log_x=True,
         log_y=True,
