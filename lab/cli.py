@@ -160,8 +160,10 @@ def cmd_top(args: argparse.Namespace) -> int:
 
 def cmd_demo(args: argparse.Namespace) -> int:
     """photo shots under memory pressure, with each policy"""
-    setup.install_packages()
     folder = Path(args.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    results.check_place(folder / "results.json")
+    setup.install_packages()
     result = demo.run(folder)
     if args.json:
         print(results.to_json(result), end="")
@@ -174,6 +176,8 @@ def cmd_demo(args: argparse.Namespace) -> int:
 def cmd_eval(args: argparse.Namespace) -> int:
     """take one evaluation afresh"""
     evals.find(args.name)
+    if args.json and args.json != "-":
+        results.check_place(Path(args.json))
     setup.install_packages()
     result = evals.run(args.name)
     if args.json == "-":

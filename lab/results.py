@@ -6,6 +6,7 @@ The latest result of each evaluation is kept in the cache folder, results/NAME.j
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -169,6 +170,14 @@ def write_file(path: Path, text: str) -> None:
     except OSError as error:
         fresh.unlink(missing_ok=True)
         raise LabError(f"cannot write {path}: {error.strerror}") from None
+
+
+def check_place(path: Path) -> None:
+    """Refuse before the work what `write_file()` would refuse after it."""
+    if path.is_dir():
+        raise LabError(f"cannot write {path}: it is a folder")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise LabError(f"cannot write {path}: is there a folder {path.parent} that you may write?")
 
 
 def folder() -> Path:
