@@ -606,8 +606,8 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	options.ops = soak ? 1000000 : 10000;
-	options.seed = soak ? now_ns() : 1;
+	options.ops = soaking() ? 1000000 : 10000;
+	options.seed = soaking() ? now_ns() : 1;
 	options.letters = "rwmtphzcidksaoxe";
 	while ((c = getopt(argc, argv, "N:S:d:t:f:")) != -1) {
 		if (c == 'N')

@@ -186,10 +186,9 @@ static void no_failures(void)
 
 int main(int argc, char **argv)
 {
-	const char *env = getenv("GCMA_SOAK");
 	int c;
 
-	allocations = env && !strcmp(env, "1") ? 10000 : 500;
+	allocations = soaking() ? 10000 : 500;
 	while ((c = getopt(argc, argv, "N:")) != -1) {
 		if (c != 'N')
 			return EXIT_FAILURE;

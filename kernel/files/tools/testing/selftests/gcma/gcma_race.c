@@ -128,7 +128,7 @@ static void *read_and_evict(void *arg)
 
 static void race(void)
 {
-	unsigned int changes = soak ? 5000 : 25;
+	unsigned int changes = soaking() ? 5000 : 25;
 	unsigned long stores = counter("stores"), loads = counter("loads");
 	unsigned int version = 1;
 	u64 rnd = 1;

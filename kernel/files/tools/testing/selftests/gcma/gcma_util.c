@@ -35,7 +35,6 @@
 #endif
 
 size_t page_size;
-bool soak;
 
 /* Words and numbers */
 
@@ -197,7 +196,7 @@ static pid_t fork_child(void)
 
 void run(void (*fn)(void), const char *name, ...)
 {
-	unsigned int seconds = soak ? SOAK_SECONDS : TEST_SECONDS;
+	unsigned int seconds = soaking() ? SOAK_SECONDS : TEST_SECONDS;
 	char text[256];
 	va_list args;
 	int status;
@@ -801,12 +800,16 @@ static void give_up(const char *why)
 	exit(EXIT_SKIP);
 }
 
-void start(unsigned int tests)
+bool soaking(void)
 {
 	const char *env = getenv("GCMA_SOAK");
 
+	return env && !strcmp(env, "1");
+}
+
+void start(unsigned int tests)
+{
 	page_size = sysconf(_SC_PAGESIZE);
-	soak = env && !strcmp(env, "1");
 	setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
 	if (geteuid())
 		give_up("needs root");

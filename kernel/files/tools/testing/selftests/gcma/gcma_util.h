@@ -28,6 +28,9 @@ typedef __u32 u32;
 #define MUST(call)	must((call), #call, __func__, __LINE__)
 long must(long ret, const char *call, const char *func, int line);
 
+/* Are the long forms of the tests wanted? GCMA_SOAK=1 says so; options may then say otherwise. */
+bool soaking(void);
+
 /*
  * KTAP. start() makes the surroundings of the program: private mounts, an empty tmpfs on /tmp
  * that is never swapped (the images of volumes lie there, also of those that hold swap files), a
@@ -43,7 +46,6 @@ __printf(1, 2) noreturn void fail(const char *fmt, ...);
 __printf(1, 2) noreturn void skip(const char *fmt, ...);
 
 extern size_t page_size;
-extern bool soak;		/* GCMA_SOAK=1: the long forms */
 
 /*
  * A child that lives no longer than the test and works until it is stopped; a failure in it
