@@ -95,9 +95,8 @@ DEFINE_STATIC_KEY_FALSE(gcma_key);
 #ifdef CONFIG_GCMA_DEBUG_GENERATION
 #define GCMA_GEN_BITS	2
 #else
-#define GCMA_GEN_BITS	MIN(BITS_PER_XA_VALUE - GCMA_TAG_BITS -		\
-			    GCMA_AREA_BITS - GCMA_FRAME_BITS,		\
-			    32 - GCMA_STATE_BITS)
+#define GCMA_GEN_BITS	(BITS_PER_XA_VALUE - GCMA_TAG_BITS -		\
+			 GCMA_AREA_BITS - GCMA_FRAME_BITS)
 #endif
 #define GCMA_GEN_MASK	((1UL << GCMA_GEN_BITS) - 1)
 
@@ -150,9 +149,22 @@ static u32 gcma_in_state(u32 word, enum gcma_state state)
 	return (word & ~GCMA_STATE_MASK) | state;
 }
 
-static void gcma_count(struct gcma *g, enum gcma_stat item)
+/* Counts for the area, and for /proc/vmstat what has a counter there. */
+static __always_inline void gcma_count_pages(struct gcma *g,
+					     enum gcma_stat item, long pages)
 {
-	this_cpu_inc(g->stats->n[item]);
+	static_assert(GCMA_STORE + (int)GCMA_RECYCLES == GCMA_RECYCLE);
+
+	this_cpu_add(g->stats->n[item], pages);
+	if (item <= GCMA_RECYCLES)
+		count_vm_events(GCMA_STORE + (int)item, pages);
+	else if (item >= GCMA_REFUSED_FS)
+		count_vm_events(GCMA_REFUSE, pages);
+}
+
+static __always_inline void gcma_count(struct gcma *g, enum gcma_stat item)
+{
+	gcma_count_pages(g, item, 1);
 }
 
 static unsigned long gcma_pfn(const struct gcma *g, unsigned long frame)
@@ -315,20 +327,29 @@ static void gcma_put(struct gcma *g, unsigned long frame, u32 word)
 }
 
 /*
- * Become owner of the tenant in @frame, if it is there and of generation @gen.
- * Returns the word of the frame then, 0 if the tenant is gone.
+ * Become owner of the tenant in @frame, if it is there and of generation @gen; with
+ * @folio also only if it is the tenant of this page: what an entry has room for of
+ * the generation may have wrapped. Returns the word of the frame then, 0 if the
+ * tenant is gone.
+ *
+ * The key is read between two looks at the word, and a frame changes it in another
+ * generation only: it is that of the tenant if the second look, the cmpxchg, finds
+ * all 30 bits of the first.
  */
-static u32 gcma_claim(struct gcma *g, unsigned long frame, u32 gen)
+static u32 gcma_claim(struct gcma *g, unsigned long frame, u32 gen,
+		      const struct folio *folio)
 {
 	struct gcma_frame *f = &g->frames[frame];
-	u32 word = atomic_read(&f->word);
+	u32 word = atomic_read_acquire(&f->word);
 	u32 claimed = gcma_in_state(word, GCMA_LOADING);
 
 	if (!gcma_same_gen(word, gen) ||
-	    (word & GCMA_STATE_MASK) != GCMA_STORED ||
-	    atomic_cmpxchg(&f->word, word, claimed) != word)
+	    (word & GCMA_STATE_MASK) != GCMA_STORED)
 		return 0;
-	return claimed;
+	if (folio && (READ_ONCE(f->mapping) != folio->mapping ||
+		      READ_ONCE(f->index) != folio->index))
+		return 0;
+	return atomic_cmpxchg(&f->word, word, claimed) == word ? claimed : 0;
 }
 
 /* May the frame be lent? Not to a primary's, nor if its memory is bad. */
@@ -377,7 +398,6 @@ static long gcma_take_victim(struct gcma *g, enum gcma_list list)
 		gcma_unlink(g, frame, list);
 		if (gcma_lendable(g, frame)) {
 			gcma_count(g, GCMA_RECYCLES);
-			count_vm_event(GCMA_RECYCLE);
 			return frame;
 		}
 		gcma_count(g, GCMA_REVOKED);
@@ -514,12 +534,12 @@ static enum gcma_stat gcma_refusal(struct address_space *mapping,
 	return GCMA_STORES;
 }
 
-/* Copy page @i of the folio into a frame of its own. */
-static bool gcma_store_page(struct gcma *g, struct address_space *mapping,
-			    struct folio *folio, unsigned int i,
-			    enum gcma_list list, bool admit,
-			    struct gcma_copy *copy)
+/* Copy page @i of the folio into a frame of its own, if there is one. */
+static void gcma_store_page(struct gcma_store *store,
+			    struct address_space *mapping, struct folio *folio,
+			    unsigned int i, enum gcma_list list, bool admit)
 {
+	struct gcma *g = store->area;
 	struct gcma_frame *f;
 	unsigned long flags;
 	long frame;
@@ -529,12 +549,12 @@ static bool gcma_store_page(struct gcma *g, struct address_space *mapping,
 	frame = gcma_take(g, list, admit);
 	if (frame < 0) {
 		spin_unlock_irqrestore(&g->lock, flags);
-		return false;
+		return;
 	}
 	f = &g->frames[frame];
 	word = gcma_in_state(atomic_read(&f->word), GCMA_STORING);
-	f->mapping = mapping;
-	f->index = folio->index + i;
+	WRITE_ONCE(f->mapping, mapping);
+	WRITE_ONCE(f->index, folio->index + i);
 	atomic_set(&f->word, word);
 	gcma_link(g, frame, list, true);
 	spin_unlock_irqrestore(&g->lock, flags);
@@ -542,13 +562,11 @@ static bool gcma_store_page(struct gcma *g, struct address_space *mapping,
 	if (!gcma_enter(g, frame, word)) {
 		gcma_count(g, GCMA_REFUSED_BUSY);
 		gcma_put(g, frame, word);
-		return false;
+		return;
 	}
 	copy_highpage(gcma_page(g, frame), folio_page(folio, i));
 	gcma_exit();
-	copy->frame = frame;
-	copy->word = word;
-	return true;
+	store->copy[store->nr++] = (struct gcma_copy){ frame, word };
 }
 
 void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
@@ -567,19 +585,13 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 		return;
 	refusal = gcma_refusal(mapping, folio);
 	if (refusal != GCMA_STORES) {
-		this_cpu_add(g->stats->n[refusal], folio_nr_pages(folio));
-		count_vm_events(GCMA_REFUSE, folio_nr_pages(folio));
+		gcma_count_pages(g, refusal, folio_nr_pages(folio));
 		return;
 	}
 	store->area = g;
 	admit = gcma_admit(g, list);
-	for (i = 0; i < folio_nr_pages(folio); i++) {
-		if (gcma_store_page(g, mapping, folio, i, list, admit,
-				    &store->copy[store->nr]))
-			store->nr++;
-		else
-			count_vm_event(GCMA_REFUSE);
-	}
+	for (i = 0; i < folio_nr_pages(folio); i++)
+		gcma_store_page(store, mapping, folio, i, list, admit);
 }
 
 /*
@@ -608,7 +620,6 @@ void *__gcma_store_commit(struct gcma_store *store, void *shadow)
 	/* From here on the frame may be recycled. */
 	trace_gcma_store(mapping, index, gcma_pfn(g, copy.frame));
 	gcma_count(g, GCMA_STORES);
-	count_vm_event(GCMA_STORE);
 	return gcma_mk_entry(g, copy.frame, copy.word);
 }
 
@@ -642,51 +653,37 @@ void __gcma_store_end(struct gcma_store *store)
 
 void *__gcma_load(struct folio *folio, void *entry)
 {
-	struct gcma_frame *f;
-	unsigned long frame;
-	void *shadow = NULL;
 	bool loaded = false;
+	void *shadow = NULL;
+	unsigned long frame;
 	struct gcma *g;
 	u32 gen, word;
 
 	g = gcma_rd_entry(entry, &frame, &gen);
-	f = &g->frames[frame];
-	word = gcma_claim(g, frame, gen);
-	if (!word)
-		goto miss;
+	word = gcma_claim(g, frame, gen, folio);
+	if (word) {
+		struct gcma_frame *f = &g->frames[frame];
 
-	if (f->mapping != folio->mapping || f->index != folio->index) {
-		/* The generation wrapped: this is somebody else's tenant. */
-		if (atomic_cmpxchg_release(&f->word, word,
-					   gcma_in_state(word, GCMA_STORED)) != word)
-			gcma_put(g, frame, word);
-		goto miss;
-	}
+		shadow = f->shadow;
+		if (!folio_test_large(folio) && gcma_enter(g, frame, word)) {
+			struct page *page = gcma_page(g, frame);
 
-	shadow = f->shadow;
-	if (!folio_test_large(folio) && gcma_enter(g, frame, word)) {
-		/* A poisoned frame takes its data with it: read the disk. */
-		loaded = !PageHWPoison(gcma_page(g, frame));
-		if (loaded)
-			copy_highpage(folio_page(folio, 0),
-				      gcma_page(g, frame));
-		gcma_exit();
+			/* A poisoned frame takes its data with it: read the disk. */
+			loaded = !PageHWPoison(page);
+			if (loaded)
+				copy_highpage(folio_page(folio, 0), page);
+			gcma_exit();
+		}
+		if (loaded) {
+			flush_dcache_folio(folio);
+			folio_mark_uptodate(folio);
+			gcma_note_hit(g, gcma_list_of(f));
+			trace_gcma_load(folio->mapping, folio->index,
+					gcma_pfn(g, frame));
+		}
+		gcma_put(g, frame, word);
 	}
-	if (loaded) {
-		flush_dcache_folio(folio);
-		folio_mark_uptodate(folio);
-		gcma_note_hit(g, gcma_list_of(f));
-	}
-	gcma_put(g, frame, word);
-	if (!loaded)
-		goto miss;
-	trace_gcma_load(folio->mapping, folio->index, gcma_pfn(g, frame));
-	gcma_count(g, GCMA_LOADS);
-	count_vm_event(GCMA_LOAD);
-	return shadow;
-miss:
-	gcma_count(g, GCMA_MISSES);
-	count_vm_event(GCMA_MISS);
+	gcma_count(g, loaded ? GCMA_LOADS : GCMA_MISSES);
 	return shadow;
 }
 
@@ -707,23 +704,6 @@ void *__gcma_shadow(void *entry)
 	return atomic_read(&g->frames[frame].word) == word ? shadow : NULL;
 }
 
-unsigned int __gcma_ra_order(struct address_space *mapping, pgoff_t index,
-			     unsigned int order)
-{
-	XA_STATE(xas, &mapping->i_pages, index);
-	void *entry;
-
-	rcu_read_lock();
-	xas_for_each(&xas, entry, index + (1UL << order) - 1) {
-		if (gcma_is_tenant(entry)) {
-			order = 0;
-			break;
-		}
-	}
-	rcu_read_unlock();
-	return order;
-}
-
 /* ------ drop ---------------------------------------------------------- */
 
 /* If the generation wrapped this may be another's tenant: lost, not wrong. */
@@ -734,46 +714,11 @@ void __gcma_drop(void *entry)
 	u32 gen, word;
 
 	g = gcma_rd_entry(entry, &frame, &gen);
-	word = gcma_claim(g, frame, gen);
+	word = gcma_claim(g, frame, gen, NULL);
 	if (!word)
 		return;
 	gcma_count(g, GCMA_DROPPED);
 	gcma_put(g, frame, word);
-}
-
-bool __gcma_drop_index(struct address_space *mapping, pgoff_t index)
-{
-	XA_STATE(xas, &mapping->i_pages, index);
-	void *entry;
-
-	/* Their values are no shadows: a swap entry may look like a tenant. */
-	if (shmem_mapping(mapping) || dax_mapping(mapping))
-		return false;
-	mapping_set_update(&xas, mapping);
-	spin_lock(&mapping->host->i_lock);
-	xas_lock_irq(&xas);
-	entry = xas_load(&xas);
-	if (gcma_is_tenant(entry)) {
-		xas_store(&xas, NULL);
-		__gcma_drop(entry);
-	}
-	xas_unlock_irq(&xas);
-	if (mapping_shrinkable(mapping))
-		inode_add_lru(mapping->host);
-	spin_unlock(&mapping->host->i_lock);
-	return entry && !xa_is_value(entry);
-}
-
-void __gcma_drop_node(struct xa_node *node)
-{
-	unsigned int i;
-
-	for (i = 0; i < XA_CHUNK_SIZE; i++) {
-		void *entry = rcu_dereference_protected(node->slots[i], true);
-
-		if (gcma_is_tenant(entry))
-			__gcma_drop(entry);
-	}
 }
 
 /* ------ primaries ----------------------------------------------------- */
@@ -945,8 +890,8 @@ static void gcma_settle(struct gcma *g, unsigned long bit, unsigned long end)
 			spin_lock_irqsave(&cma->lock, flags);
 			set_bit(bit, g->quarantine);
 			spin_unlock_irqrestore(&cma->lock, flags);
-			trace_gcma_quarantine(cma->name, gcma_pfn(g, frame),
-					      page_count(gcma_page(g, frame)));
+			trace_gcma_quarantine(cma->name, gcma_pfn(g, first),
+					      1UL << order);
 			bit++;
 			continue;
 		}
@@ -1038,67 +983,51 @@ bool gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 
 /* ------ policy -------------------------------------------------------- */
 
-static const char * const gcma_policies[] = {
+const char * const gcma_policies[] = {
 	[CMA_MOVABLE]	= "movable",
 	[CMA_NONE]	= "none",
 	[CMA_GCMA]	= "gcma",
 };
 
-/* What the command line said: an empty name is the default area. */
-struct gcma_choice {
-	char name[CMA_MAX_NAME];
-	enum cma_policy policy;
-	bool used;
-};
-
-static struct gcma_choice gcma_choices[MAX_CMA_AREAS] __initdata;
+/* What the command line said, each POLICY or NAME:POLICY. */
+static char *gcma_choices[MAX_CMA_AREAS] __initdata;
 static unsigned int gcma_nr_choices __initdata;
-
-const char *gcma_policy_name(const struct cma *cma)
-{
-	return gcma_policies[cma->policy];
-}
-
-/* Parse one POLICY or NAME:POLICY; @name is empty if there is none. */
-static int gcma_parse_choice(const char *arg, char *name,
-			     enum cma_policy *policy)
-{
-	const char *colon = strrchr(arg, ':');
-	const char *word = colon ? colon + 1 : arg;
-	int ret = match_string(gcma_policies, ARRAY_SIZE(gcma_policies), word);
-
-	if (ret < 0)
-		return -EINVAL;
-	if (colon && colon - arg >= CMA_MAX_NAME)
-		return -ENAMETOOLONG;
-	*policy = ret;
-	strscpy(name, arg, colon ? colon - arg + 1 : 1);
-	return 0;
-}
 
 static int __init gcma_early_policy(char *arg)
 {
-	char *word;
+	char *choice;
 
-	while ((word = strsep(&arg, ","))) {
-		struct gcma_choice *choice = &gcma_choices[gcma_nr_choices];
-
-		if (gcma_nr_choices == ARRAY_SIZE(gcma_choices))
-			pr_err("cma_policy=: too many areas, '%s' ignored\n", word);
-		else if (gcma_parse_choice(word, choice->name, &choice->policy))
-			pr_err("cma_policy=: '%s' ignored, policies are movable, none, gcma\n",
-			       word);
+	while ((choice = strsep(&arg, ",")))
+		if (gcma_nr_choices < ARRAY_SIZE(gcma_choices))
+			gcma_choices[gcma_nr_choices++] = choice;
 		else
-			gcma_nr_choices++;
-	}
+			pr_err("cma_policy=: too many areas, '%s' ignored\n",
+			       choice);
 	return 0;
 }
 early_param("cma_policy", gcma_early_policy);
 
+/* The policy that @choice has for the area, NULL if it means another one. */
+static const char *gcma_choice_for(const struct cma *cma, const char *choice)
+{
+	const char *colon = strrchr(choice, ':');
+	bool meant;
+
+	if (colon && colon != choice)
+		meant = str_has_prefix(choice, cma->name) == colon - choice;
+	else
+		meant = cma == dev_get_cma_area(NULL);
+	if (!meant)
+		return NULL;
+	return colon ? colon + 1 : choice;
+}
+
 /**
- * cma_set_policy() - choose the policy of an area by its device-tree property
+ * cma_set_policy() - choose the policy of an area
  * @cma: the area, not yet active
- * @policy: name of the policy; NULL or unknown: movable
+ * @policy: name of the policy; NULL: as it is; unknown: the same, which is logged
+ *
+ * By the device tree first, then by the command line, which has the last word.
  */
 void __init cma_set_policy(struct cma *cma, const char *policy)
 {
@@ -1108,26 +1037,15 @@ void __init cma_set_policy(struct cma *cma, const char *policy)
 		return;
 	ret = match_string(gcma_policies, ARRAY_SIZE(gcma_policies), policy);
 	if (ret < 0)
-		pr_err("%s: linux,cma-policy '%s' ignored, policies are movable, none, gcma\n",
+		pr_err("%s: policy '%s' ignored, policies are movable, none, gcma\n",
 		       cma->name, policy);
 	else
 		cma->policy = ret;
 }
 
-/* The command line has the last word. */
-static void __init gcma_choose(struct cma *cma)
+static int __init gcma_is_chosen(struct cma *cma, void *choice)
 {
-	unsigned int i;
-
-	for (i = 0; i < gcma_nr_choices; i++) {
-		struct gcma_choice *choice = &gcma_choices[i];
-
-		if (*choice->name ? !strcmp(choice->name, cma->name) :
-				    cma == dev_get_cma_area(NULL)) {
-			cma->policy = choice->policy;
-			choice->used = true;
-		}
-	}
+	return !!gcma_choice_for(cma, choice);
 }
 
 static int __init gcma_check_choices(void)
@@ -1135,10 +1053,9 @@ static int __init gcma_check_choices(void)
 	unsigned int i;
 
 	for (i = 0; i < gcma_nr_choices; i++)
-		if (!gcma_choices[i].used)
-			pr_err("cma_policy=: there is no area '%s'\n",
-			       *gcma_choices[i].name ? gcma_choices[i].name :
-						       "default");
+		if (!cma_for_each_area(gcma_is_chosen, gcma_choices[i]))
+			pr_err("cma_policy=: there is no area for '%s'\n",
+			       gcma_choices[i]);
 	return 0;
 }
 subsys_initcall(gcma_check_choices);
@@ -1209,8 +1126,10 @@ bool __init gcma_activate(struct cma *cma)
 {
 	const char *why = "no memory for the frame table";
 	unsigned long pfn;
+	unsigned int i;
 
-	gcma_choose(cma);
+	for (i = 0; i < gcma_nr_choices; i++)
+		cma_set_policy(cma, gcma_choice_for(cma, gcma_choices[i]));
 	if (cma->policy == CMA_MOVABLE)
 		return false;
 
@@ -1235,7 +1154,7 @@ bool __init gcma_activate(struct cma *cma)
 		static_branch_enable(&gcma_key);
 	}
 	pr_info("%s: %lu pages, policy %s\n", cma->name, cma->count,
-		gcma_policy_name(cma));
+		gcma_policies[cma->policy]);
 	return true;
 }
 

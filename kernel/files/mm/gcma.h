@@ -13,7 +13,9 @@
 
 #include "cma.h"
 
-#ifdef CONFIG_GCMA
+/* Is the time of each cma_alloc() counted? */
+#define CMA_LATENCY \
+	(IS_ENABLED(CONFIG_GCMA) && IS_ENABLED(CONFIG_CMA_DEBUGFS))
 
 /*
  * States of a frame, in the low bits of gcma_frame.word; the rest of the word
@@ -68,7 +70,7 @@ struct gcma_frame {
 	u32 next;
 };
 
-/* Counters of an area, in pages; the order is that of gcma_stat_name[]. */
+/* Counters of an area, in pages; gcma_count_pages() knows the order. */
 enum gcma_stat {
 	GCMA_STORES,
 	GCMA_LOADS,
@@ -131,7 +133,8 @@ struct gcma {
 	struct delayed_work work;
 };
 
-const char *gcma_policy_name(const struct cma *cma);
+extern const char * const gcma_policies[];
+
 unsigned long gcma_stat(const struct gcma *g, enum gcma_stat item);
 unsigned long gcma_count_tenants(const struct gcma *g);
 bool gcma_revoked(const struct gcma *g, unsigned long frame);
@@ -144,39 +147,13 @@ static inline enum gcma_state gcma_frame_state(const struct gcma_frame *f)
 /* Frames of the area stay out of the buddy allocator: policies none and gcma. */
 static inline bool cma_reserved(const struct cma *cma)
 {
-	return cma->gcma;
+	return IS_ENABLED(CONFIG_GCMA) && cma->gcma;
 }
 
 bool __init gcma_activate(struct cma *cma);
 
-#else /* CONFIG_GCMA */
-
-static inline bool cma_reserved(const struct cma *cma)
-{
-	return false;
-}
-
-static inline bool gcma_activate(struct cma *cma)
-{
-	return false;
-}
-
-#endif /* CONFIG_GCMA */
-
-#if defined(CONFIG_GCMA) && defined(CONFIG_CMA_DEBUGFS)
-u64 gcma_latency_start(void);
 void gcma_latency_end(struct cma *cma, u64 start);
-#else
-static inline u64 gcma_latency_start(void)
-{
-	return 0;
-}
-
-static inline void gcma_latency_end(struct cma *cma, u64 start)
-{
-}
-#endif
-
+void gcma_debugfs_add(struct cma *cma, struct dentry *dir);
 int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
 		    gfp_t gfp);
 bool gcma_release_range(struct cma *cma, unsigned long pfn,

@@ -14,11 +14,6 @@
 #include "gcma.h"
 
 /* local_clock() may jump a little when the caller changes CPUs: no matter here. */
-u64 gcma_latency_start(void)
-{
-	return local_clock();
-}
-
 void gcma_latency_end(struct cma *cma, u64 start)
 {
 	s64 ns = local_clock() - start;
@@ -42,19 +37,13 @@ DEFINE_SHOW_ATTRIBUTE(latency);
 
 static char gcma_frame_char(const struct gcma *g, unsigned long frame)
 {
-	static const char chars[] = {
-		[GCMA_FREE]	= '.',
-		[GCMA_STORING]	= 's',
-		[GCMA_STORED]	= 'T',
-		[GCMA_LOADING]	= 'l',
-	};
 	unsigned long bit = frame >> g->cma->order_per_bit;
 
 	if (test_bit(bit, g->quarantine))
 		return 'Q';
 	if (gcma_revoked(g, frame))
 		return '#';
-	return chars[gcma_frame_state(&g->frames[frame])];
+	return ".sTl"[gcma_frame_state(&g->frames[frame])]; /* enum gcma_state */
 }
 
 /* '#' primary, 'Q' quarantined, 'T' tenant, '.' free; 64 frames a line. */
@@ -72,27 +61,11 @@ static int frames_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(frames);
 
-static int gcma_debugfs_add(struct cma *cma, void *data)
+/* Add the files of an area to its directory. */
+void __init gcma_debugfs_add(struct cma *cma, struct dentry *dir)
 {
-	struct dentry *dir = debugfs_lookup(cma->name, data);
-
-	if (!dir)
-		return 0;
 	debugfs_create_file("latency", 0444, dir, cma, &latency_fops);
 	if (cma->gcma && cma->gcma->nr_frames)
 		debugfs_create_file("frames", 0444, dir, cma->gcma,
 				    &frames_fops);
-	dput(dir);
-	return 0;
 }
-
-static int __init gcma_debugfs_init(void)
-{
-	struct dentry *root = debugfs_lookup("cma", NULL);
-
-	if (root)
-		cma_for_each_area(gcma_debugfs_add, root);
-	dput(root);
-	return 0;
-}
-late_initcall_sync(gcma_debugfs_init);

@@ -13,6 +13,7 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/prandom.h>
+#include <linux/sched/clock.h>
 
 #define KUNIT_PAGES	256UL
 #define KUNIT_SHADOW	xa_mk_value(0x5ad0)
@@ -407,11 +408,12 @@ static void __init gcma_test_drop(struct kunit *test)
 	u32 gen;
 	int i;
 
-	/* by index: nothing is left in the slot */
+	/* a part of the page is truncated: nothing is left in the slot */
 	kunit_evict(k, index, 1);
 	entry = kunit_slot(k, index);
 	frame = kunit_frame(k, index, &gen);
-	gcma_drop_index(mapping, index);
+	truncate_inode_pages_range(mapping, (index << PAGE_SHIFT) + 10,
+				   (index << PAGE_SHIFT) + 19);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_DROPPED), 1);
@@ -559,7 +561,7 @@ static void __init gcma_test_scrub_while_loading(struct kunit *test)
 
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index, &gen);
-	word = gcma_claim(k->g, frame, gen);
+	word = gcma_claim(k->g, frame, gen, NULL);
 	KUNIT_ASSERT_NE(test, word, 0);
 
 	kunit_take(k, frame, 1);
@@ -569,7 +571,7 @@ static void __init gcma_test_scrub_while_loading(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, gcma_enter(k->g, frame, word));
 	gcma_put(k->g, frame, word);
 	kunit_check_settled(test);
-	KUNIT_EXPECT_FALSE(test, gcma_claim(k->g, frame, gen));
+	KUNIT_EXPECT_FALSE(test, gcma_claim(k->g, frame, gen, NULL));
 }
 
 /* LOADING, taken, given back to the free list, released. */
@@ -582,7 +584,7 @@ static void __init gcma_test_put_while_taken(struct kunit *test)
 
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index, &gen);
-	word = gcma_claim(k->g, frame, gen);
+	word = gcma_claim(k->g, frame, gen, NULL);
 	kunit_take(k, frame, 1);
 	gcma_put(k->g, frame, word);
 	kunit_check_settled(test);
@@ -610,10 +612,10 @@ static void __init gcma_test_owned_while_loading(struct kunit *test)
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index, &gen);
 	kunit_fill_area(k);
-	word = gcma_claim(k->g, frame, gen);
+	word = gcma_claim(k->g, frame, gen, NULL);
 	KUNIT_ASSERT_NE(test, word, 0);
 
-	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, frame, gen), 0);
+	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, frame, gen, NULL), 0);
 	gcma_drop(kunit_slot(k, index));
 	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_DROPPED), 0);
 
@@ -690,7 +692,7 @@ static void __init gcma_test_wait_for_copies(struct kunit *test)
 
 	kunit_evict(k, index, 1);
 	copier.frame = kunit_frame(k, index, &gen);
-	copier.word = gcma_claim(k->g, copier.frame, gen);
+	copier.word = gcma_claim(k->g, copier.frame, gen, NULL);
 	init_completion(&copier.entered);
 	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
 	task = kthread_create(kunit_copy_slowly, &copier, "gcma_kunit");
@@ -1164,53 +1166,74 @@ static void __init gcma_test_alloc_poison(struct kunit *test)
 /* ------ policy, latency ----------------------------------------------- */
 
 struct kunit_choice {
-	const char *arg;
-	int ret;
-	const char *name;
-	enum cma_policy policy;
+	const char *choice;
+	const char *area;	/* NULL: the default area */
+	const char *policy;	/* NULL: another area is meant */
 };
 
 static const struct kunit_choice kunit_choices[] = {
-	{ "gcma", 0, "", CMA_GCMA },
-	{ "none", 0, "", CMA_NONE },
-	{ "movable", 0, "", CMA_MOVABLE },
-	{ ":gcma", 0, "", CMA_GCMA },
-	{ "camera:gcma", 0, "camera", CMA_GCMA },
-	{ "cam:era:none", 0, "cam:era", CMA_NONE },
+	{ "gcma", NULL, "gcma" },
+	{ ":none", NULL, "none" },
+	{ "", NULL, "" },
+	{ ":", NULL, "" },
+	{ "gcma", "gcma", NULL },
+	{ ":gcma", "camera", NULL },
+	{ "camera:gcma", "camera", "gcma" },
+	{ "camera:gcma", NULL, NULL },
+	{ "camera:gcma", "cam", NULL },
+	{ "cam:gcma", "camera", NULL },
+	{ "cam:era:none", "cam:era", "none" },
+	{ "cam:era:none", "cam", NULL },
+	{ "gcma:camera", "gcma", "camera" },
+	{ "camera:", "camera", "" },
 	{ "123456789012345678901234567890123456789012345678901234567890123:gcma",
-	  0, "123456789012345678901234567890123456789012345678901234567890123",
-	  CMA_GCMA },
+	  "123456789012345678901234567890123456789012345678901234567890123",
+	  "gcma" },
 	{ "1234567890123456789012345678901234567890123456789012345678901234:gcma",
-	  -ENAMETOOLONG },
-	{ "1234567890123456789012345678901234567890123456789012345678901234",
-	  -EINVAL },
-	{ "", -EINVAL },
-	{ ":", -EINVAL },
-	{ "camera:", -EINVAL },
-	{ "camera", -EINVAL },
-	{ "GCMA", -EINVAL },
-	{ "gcma ", -EINVAL },
-	{ "gcma:camera", -EINVAL },
+	  "123456789012345678901234567890123456789012345678901234567890123",
+	  NULL },
 };
 
 static void kunit_choice_desc(const struct kunit_choice *c, char *desc)
 {
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "'%s'", c->arg);
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "'%s' for %s", c->choice,
+		 c->area ?: "the default area");
 }
 
 KUNIT_ARRAY_PARAM(kunit_choice, kunit_choices, kunit_choice_desc);
 
-static void __init gcma_test_parse_choice(struct kunit *test)
+static void __init gcma_test_choice(struct kunit *test)
 {
 	const struct kunit_choice *c = test->param_value;
-	enum cma_policy policy = CMA_MOVABLE;
-	char name[CMA_MAX_NAME];
+	struct gcma_kunit *k = test->priv;
+	struct cma *cma = c->area ? &k->cma : dev_get_cma_area(NULL);
 
-	KUNIT_ASSERT_EQ(test, gcma_parse_choice(c->arg, name, &policy), c->ret);
-	if (c->ret)
-		return;
-	KUNIT_EXPECT_STREQ(test, name, c->name);
-	KUNIT_EXPECT_EQ(test, policy, c->policy);
+	if (!cma)
+		kunit_skip(test, "this machine has no default area");
+	if (c->area)
+		strscpy(k->cma.name, c->area);
+	KUNIT_EXPECT_STREQ(test, gcma_choice_for(cma, c->choice) ?: "another",
+			   c->policy ?: "another");
+}
+
+static void __init gcma_test_set_policy(struct kunit *test)
+{
+	static const char * const unknown[] = {
+		NULL, "", "GCMA", "gcma ", "camera", "gcma:",
+	};
+	struct gcma_kunit *k = test->priv;
+	int i;
+
+	cma_set_policy(&k->cma, "none");
+	KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_NONE);
+	for (i = 0; i < ARRAY_SIZE(unknown); i++) {
+		cma_set_policy(&k->cma, unknown[i]);
+		KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_NONE);
+	}
+	cma_set_policy(&k->cma, "movable");
+	KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_MOVABLE);
+	cma_set_policy(&k->cma, "gcma");
+	KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_GCMA);
 }
 
 static void __init gcma_test_latency(struct kunit *test)
@@ -1221,12 +1244,12 @@ static void __init gcma_test_latency(struct kunit *test)
 		kunit_skip(test, "needs CONFIG_CMA_DEBUGFS");
 
 	/* the clock of another CPU may be ahead */
-	gcma_latency_end(&k->cma, gcma_latency_start() + NSEC_PER_SEC);
+	gcma_latency_end(&k->cma, local_clock() + NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[0]), 1);
 	/* 0.8 s, far from both ends of the bucket */
-	gcma_latency_end(&k->cma, gcma_latency_start() - (3ULL << 28));
+	gcma_latency_end(&k->cma, local_clock() - (3ULL << 28));
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[30]), 1);
-	gcma_latency_end(&k->cma, gcma_latency_start() - 100ULL * NSEC_PER_SEC);
+	gcma_latency_end(&k->cma, local_clock() - 100ULL * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[31]), 1);
 }
 
@@ -1340,7 +1363,8 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_compound),
 	KUNIT_CASE(gcma_test_order_per_bit),
 	KUNIT_CASE(gcma_test_alloc_poison),
-	KUNIT_CASE_PARAM(gcma_test_parse_choice, kunit_choice_gen_params),
+	KUNIT_CASE_PARAM(gcma_test_choice, kunit_choice_gen_params),
+	KUNIT_CASE(gcma_test_set_policy),
 	KUNIT_CASE(gcma_test_latency),
 	{}
 };

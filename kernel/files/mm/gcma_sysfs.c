@@ -42,24 +42,13 @@ static unsigned long gcma_pages(struct cma *cma, const unsigned long *bitmap)
 static ssize_t policy_show(struct kobject *kobj, struct kobj_attribute *attr,
 			   char *buf)
 {
-	return sysfs_emit(buf, "%s\n", gcma_policy_name(gcma_to_cma(kobj)));
+	return sysfs_emit(buf, "%s\n", gcma_policies[gcma_to_cma(kobj)->policy]);
 }
 
 static struct kobj_attribute policy_attr = __ATTR_RO(policy);
 
 GCMA_NUMBER(total_pages, cma->count);
 GCMA_NUMBER(available_pages, cma->count - gcma_pages(cma, cma->bitmap));
-
-static struct attribute *gcma_policy_attrs[] = {
-	&policy_attr.attr,
-	&total_pages_attr.attr,
-	&available_pages_attr.attr,
-	NULL,
-};
-
-static const struct attribute_group gcma_policy_group = {
-	.attrs = gcma_policy_attrs,
-};
 
 /* ------ areas of policies none and gcma ------------------------------- */
 
@@ -107,7 +96,14 @@ static ssize_t admission_store(struct kobject *kobj,
 
 static struct kobj_attribute admission_attr = __ATTR_RW(admission);
 
+/* So many files from the first on has an area of policy movable, of none. */
+#define GCMA_ATTRS_MOVABLE	3
+#define GCMA_ATTRS_NONE		4
+
 static struct attribute *gcma_attrs[] = {
+	&policy_attr.attr,
+	&total_pages_attr.attr,
+	&available_pages_attr.attr,
 	&quarantined_attr.attr,
 	&tenants_file_attr.attr,
 	&stores_attr.attr,
@@ -129,10 +125,10 @@ static umode_t gcma_attr_visible(struct kobject *kobj, struct attribute *attr,
 				 int n)
 {
 	struct gcma *g = gcma_to_cma(kobj)->gcma;
+	int shown = !g ? GCMA_ATTRS_MOVABLE :
+			 g->nr_frames ? INT_MAX : GCMA_ATTRS_NONE;
 
-	if (!g || (!g->nr_frames && attr != &quarantined_attr.attr))
-		return 0;
-	return attr->mode;
+	return n < shown ? attr->mode : 0;
 }
 
 static const struct attribute_group gcma_group = {
@@ -140,17 +136,11 @@ static const struct attribute_group gcma_group = {
 	.is_visible = gcma_attr_visible,
 };
 
-static const struct attribute_group *gcma_groups[] = {
-	&gcma_policy_group,
-	&gcma_group,
-	NULL,
-};
-
 static int __init gcma_sysfs_add(struct cma *cma, void *unused)
 {
 	/* NULL if cma_sysfs_init() failed */
 	return cma->cma_kobj ?
-	       sysfs_create_groups(&cma->cma_kobj->kobj, gcma_groups) : 0;
+	       sysfs_create_group(&cma->cma_kobj->kobj, &gcma_group) : 0;
 }
 
 static int __init gcma_sysfs_init(void)

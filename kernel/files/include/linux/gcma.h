@@ -35,27 +35,19 @@ enum cma_policy {
 #define GCMA_TAG_BITS	IS_ENABLED(CONFIG_GCMA)
 #define GCMA_TAG	(1UL << (BITS_PER_XA_VALUE - 1))
 
-#ifdef CONFIG_GCMA
 DECLARE_STATIC_KEY_FALSE(gcma_key);
+extern unsigned long gcma_nr_frames;
 
-/* True from the moment the first area of policy gcma is active. */
+/*
+ * True from the moment the first area of policy gcma is active. Without
+ * CONFIG_GCMA all hooks below are dead code, and their other halves do not exist.
+ */
 static inline bool gcma_enabled(void)
 {
-	return static_branch_unlikely(&gcma_key);
+	return IS_ENABLED(CONFIG_GCMA) && static_branch_unlikely(&gcma_key);
 }
 
 void cma_set_policy(struct cma *cma, const char *policy);
-#else
-/* All hooks below are dead code then, so their other halves need not exist. */
-static inline bool gcma_enabled(void)
-{
-	return false;
-}
-
-static inline void cma_set_policy(struct cma *cma, const char *policy)
-{
-}
-#endif
 
 static inline bool gcma_is_tenant(const void *entry)
 {
@@ -103,11 +95,7 @@ void __gcma_store_spread(struct gcma_store *store,
 void __gcma_store_end(struct gcma_store *store);
 void *__gcma_load(struct folio *folio, void *entry);
 void __gcma_drop(void *entry);
-bool __gcma_drop_index(struct address_space *mapping, pgoff_t index);
-void __gcma_drop_node(struct xa_node *node);
 void *__gcma_shadow(void *entry);
-unsigned int __gcma_ra_order(struct address_space *mapping, pgoff_t index,
-			     unsigned int order);
 
 /**
  * gcma_store_begin() - copy a folio that is about to be evicted into frames
@@ -216,40 +204,17 @@ static inline void gcma_drop(void *entry)
 }
 
 /**
- * gcma_drop_index() - a part of the page at @index changes on disk
- * @mapping: the mapping, with no folio at @index a moment ago
- * @index: where a tenant must not survive
- *
- * Context: process context, no spinlock held.
- * Return: true if meanwhile somebody brought a folio to @index, perhaps from the
- * tenant, so that the caller has to look for it again.
- */
-static inline bool gcma_drop_index(struct address_space *mapping, pgoff_t index)
-{
-	return gcma_enabled() && __gcma_drop_index(mapping, index);
-}
-
-/**
  * gcma_drop_node() - the shadow shrinker is about to delete a whole node
  * @node: full of value entries. Context: i_pages lock held.
  */
 static inline void gcma_drop_node(struct xa_node *node)
 {
+	unsigned int i;
+
 	if (gcma_enabled())
-		__gcma_drop_node(node);
-}
-
-extern unsigned long gcma_nr_frames;
-
-/**
- * gcma_nr_pages() - how many evicted pages may be tenants
- *
- * A memory cgroup whose pages were all evicted needs the nodes of their entries no
- * less than if the pages were resident. Context: any.
- */
-static inline unsigned long gcma_nr_pages(void)
-{
-	return gcma_enabled() ? gcma_nr_frames : 0;
+		for (i = 0; i < XA_CHUNK_SIZE; i++)
+			gcma_drop(rcu_dereference_protected(node->slots[i],
+							    true));
 }
 
 /**
@@ -274,8 +239,19 @@ static inline void *gcma_shadow(void *entry)
 static inline unsigned int gcma_ra_order(struct address_space *mapping,
 					 pgoff_t index, unsigned int order)
 {
-	if (gcma_enabled() && order)
-		return __gcma_ra_order(mapping, index, order);
+	XA_STATE(xas, &mapping->i_pages, index);
+	void *entry;
+
+	if (!gcma_enabled() || !order)
+		return order;
+	rcu_read_lock();
+	xas_for_each(&xas, entry, index + (1UL << order) - 1) {
+		if (gcma_is_tenant(entry)) {
+			order = 0;
+			break;
+		}
+	}
+	rcu_read_unlock();
 	return order;
 }
 

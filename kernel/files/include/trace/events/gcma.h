@@ -87,27 +87,12 @@ DEFINE_EVENT(gcma_range, gcma_release,
 	TP_ARGS(name, pfn, count)
 );
 
-/* A released page has still @refs references. */
-TRACE_EVENT(gcma_quarantine,
+/* Some of the pages that it gave back are still in use. */
+DEFINE_EVENT(gcma_range, gcma_quarantine,
 
-	TP_PROTO(const char *name, unsigned long pfn, int refs),
+	TP_PROTO(const char *name, unsigned long pfn, unsigned long count),
 
-	TP_ARGS(name, pfn, refs),
-
-	TP_STRUCT__entry(
-		__string(name, name)
-		__field(unsigned long, pfn)
-		__field(int, refs)
-	),
-
-	TP_fast_assign(
-		__assign_str(name);
-		__entry->pfn = pfn;
-		__entry->refs = refs;
-	),
-
-	TP_printk("name=%s pfn=0x%lx refs=%d", __get_str(name), __entry->pfn,
-		  __entry->refs)
+	TP_ARGS(name, pfn, count)
 );
 
 #endif /* _TRACE_GCMA_H */
