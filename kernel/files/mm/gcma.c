@@ -517,19 +517,24 @@ static enum gcma_stat gcma_refusal(struct address_space *mapping,
 
 	/*
 	 * Only what the page cache of a file or block device holds: filesystems
-	 * keep other things in mappings of inodes that are neither, and DAX and
-	 * shmem keep other values in the slots.
+	 * keep other things in mappings of inodes that are neither, or whose mode
+	 * says nothing but that are never read page by page; DAX and shmem keep
+	 * other values in the slots.
 	 */
 	if (!(S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)) ||
-	    !gcma_allowed_fs(inode->i_sb) || dax_mapping(mapping))
+	    !gcma_allowed_fs(inode->i_sb) || dax_mapping(mapping) ||
+	    !mapping->a_ops->read_folio)
 		return GCMA_REFUSED_FS;
 	if (folio_order(folio) > GCMA_MAX_ORDER ||
 	    mapping_min_folio_order(mapping) ||
 	    folio_next_index(folio) > U32_MAX)
 		return GCMA_REFUSED_LARGE;
-	/* Plaintext must not outlive the key in a frame. */
+	/*
+	 * Plaintext must not outlive the key in a frame. After a failed write a
+	 * clean page need not be what is on disk.
+	 */
 	if (IS_ENCRYPTED(inode) || folio_test_hwpoison(folio) ||
-	    !folio_test_uptodate(folio))
+	    !folio_test_uptodate(folio) || READ_ONCE(mapping->wb_err))
 		return GCMA_REFUSED_PRIVATE;
 	return GCMA_STORES;
 }
@@ -581,6 +586,7 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 
 	/* Not worth a copy if the eviction is going to fail. */
 	if (folio_test_swapbacked(folio) || folio_test_dirty(folio) ||
+	    folio_test_readahead(folio) ||
 	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
 		return;
 	refusal = gcma_refusal(mapping, folio);
@@ -782,13 +788,13 @@ static bool gcma_poisoned(unsigned long pfn, unsigned long count)
 int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
 		    gfp_t gfp)
 {
+	unsigned long taken = ALIGN(count, 1UL << cma->order_per_bit);
 	struct gcma *g = cma->gcma;
 	unsigned long i;
 
-	atomic_long_sub(ALIGN(count, 1UL << cma->order_per_bit),
-			&g->nr_available);
+	atomic_long_sub(taken, &g->nr_available);
 	if (g->nr_frames)
-		gcma_wait_for_copies(pfn, count);
+		gcma_wait_for_copies(pfn, taken);
 	if (gcma_poisoned(pfn, count)) {
 		gcma_release_range(cma, pfn, count);
 		return -EBUSY;
@@ -923,7 +929,8 @@ static void gcma_quarantine_work(struct work_struct *work)
 		gcma_settle(g, bit, bit + 1);
 		frame = bit << g->cma->order_per_bit;
 		again |= test_bit(bit, g->quarantine) &&
-			 !PageHWPoison(gcma_page(g, frame));
+			 !gcma_poisoned(gcma_pfn(g, frame),
+					1UL << g->cma->order_per_bit);
 	}
 	if (again)
 		schedule_delayed_work(&g->work, GCMA_QUARANTINE_DELAY);
@@ -950,7 +957,8 @@ static bool gcma_leave(struct gcma *g, unsigned long bit, unsigned long end)
  * gcma_release_range() - a primary is done with a range
  * @cma: the area
  * @pfn: first page
- * @count: pages, as allocated or a part of it
+ * @count: pages, as allocated or a part of it; of an area with several pages a
+ *	bit, a part in whole bits
  *
  * Pages to which somebody still holds a reference are quarantined: neither lent
  * nor allocated before the reference is gone. A range that is not allocated is
@@ -966,7 +974,8 @@ bool gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 	unsigned long end = bit + (ALIGN(count, 1UL << order) >> order);
 	struct gcma *g = cma->gcma;
 
-	if (WARN(!gcma_leave(g, bit, end),
+	if (WARN(!IS_ALIGNED(pfn - cma->base_pfn, 1UL << order) ||
+		 !gcma_leave(g, bit, end),
 		 "%s: release of %lu pages at pfn %#lx that are not allocated\n",
 		 cma->name, count, pfn))
 		return false;

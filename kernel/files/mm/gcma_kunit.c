@@ -36,6 +36,15 @@ struct gcma_kunit {
 	pgoff_t index;
 };
 
+static int kunit_read_folio(struct file *file, struct folio *folio)
+{
+	return -EIO;
+}
+
+static const struct address_space_operations kunit_aops = {
+	.read_folio = kunit_read_folio,
+};
+
 /* ------ a page's life, step by step ----------------------------------- */
 
 /* The next page of the file that goes to @list of the area under test. */
@@ -453,6 +462,33 @@ static void __init gcma_test_drop(struct kunit *test)
 }
 
 /* The oldest tenant makes room; its entry is then worthless. */
+/*
+ * Invalidation comes while reclaim has the folio locked: it passes it by, and the
+ * eviction must not leave a tenant.
+ */
+static void __init gcma_test_invalidate_while_storing(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	unsigned int order;
+
+	for (order = 0; order <= 2; order += 2) {
+		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+		struct gcma_store store;
+		struct folio *folio;
+
+		if (order && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+			break;
+		folio = kunit_begin(k, &store, index, order, 1);
+		KUNIT_EXPECT_EQ(test, store.nr, 1 << order);
+		invalidate_mapping_pages(mapping, index, index + 3);
+		KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
+		kunit_remove(k, folio, &store);
+		KUNIT_EXPECT_FALSE(test, gcma_is_tenant(kunit_slot(k, index)));
+	}
+	kunit_check_settled(test);
+}
+
 static void __init gcma_test_recycle(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -911,6 +947,9 @@ static void __init gcma_test_refused_fs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_refused(k, GCMA_REFUSED_FS),
 			IS_ENABLED(CONFIG_FS_DAX));
 	k->inode.i_flags = 0;
+	k->inode.i_data.a_ops = &empty_aops;
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FS));
+	k->inode.i_data.a_ops = &kunit_aops;
 	k->sb.s_bdev = NULL;
 	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FS));
 	k->sb.s_magic = NFS_SUPER_MAGIC;
@@ -928,6 +967,9 @@ static void __init gcma_test_refused_private(struct kunit *test)
 	k->inode.i_flags = S_ENCRYPTED;
 	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_PRIVATE));
 	k->inode.i_flags = 0;
+	mapping_set_error(&k->inode.i_data, -EIO);
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_PRIVATE));
+	k->inode.i_data.wb_err = 0;
 
 	KUNIT_EXPECT_EQ(test, gcma_refusal(&k->inode.i_data, folio),
 			GCMA_REFUSED_PRIVATE);	/* not uptodate */
@@ -1269,7 +1311,7 @@ static void __init kunit_init_file(struct gcma_kunit *k)
 	inode->i_mode = S_IFREG;
 	inode->i_mapping = &inode->i_data;
 	inode->i_data.host = inode;
-	inode->i_data.a_ops = &empty_aops;
+	inode->i_data.a_ops = &kunit_aops;
 	mapping_set_large_folios(&inode->i_data);
 }
 
@@ -1338,6 +1380,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_only_reclaim_stores),
 	KUNIT_CASE(gcma_test_large_folio),
 	KUNIT_CASE(gcma_test_drop),
+	KUNIT_CASE(gcma_test_invalidate_while_storing),
 	KUNIT_CASE(gcma_test_recycle),
 	KUNIT_CASE(gcma_test_scrub_while_storing),
 	KUNIT_CASE(gcma_test_take_while_storing),

@@ -131,7 +131,8 @@ static inline void gcma_store_begin(struct gcma_store *store,
 static inline void *gcma_store_commit(struct gcma_store *store,
 				      struct folio *folio, void *shadow)
 {
-	if (gcma_enabled() && store->nr && shadow && !folio_test_large(folio))
+	if (gcma_enabled() && store->nr && shadow && !folio_test_large(folio) &&
+	    !folio_test_readahead(folio))
 		return __gcma_store_commit(store, shadow);
 	return shadow;
 }
@@ -149,8 +150,23 @@ static inline void gcma_store_spread(struct gcma_store *store,
 				     struct address_space *mapping,
 				     struct folio *folio, void *shadow)
 {
-	if (gcma_enabled() && store->nr && shadow && folio_test_large(folio))
+	if (gcma_enabled() && store->nr && shadow && folio_test_large(folio) &&
+	    !folio_test_readahead(folio))
 		__gcma_store_spread(store, mapping, folio, shadow);
+}
+
+/**
+ * gcma_unwanted() - @folio cannot be invalidated, for somebody has locked it
+ * @folio: referenced by the caller
+ *
+ * If that is reclaim, which evicts it next, its content must not stay as a tenant.
+ * The flag, whose meaning is lost on a folio that goes, is seen by
+ * gcma_store_commit(): the eviction has to wait for the caller's reference.
+ */
+static inline void gcma_unwanted(struct folio *folio)
+{
+	if (gcma_enabled())
+		folio_set_readahead(folio);
 }
 
 /**

@@ -481,8 +481,15 @@ static void exchange_ext4(struct subject *a, struct subject *b)
 				    .donor_start = blocks / 4, .len = blocks / 2 };
 
 	MUST(ioctl(a->fd, EXT4_IOC_MOVE_EXT, &move));
-	/* the content goes with the blocks: a looks the same; of the donor nothing is promised */
+	/*
+	 * The content goes with the blocks: a looks the same. Of what b has then nothing is
+	 * promised, but its own blocks are gone, and its pages were not resident.
+	 */
 	subject_check(a);
+	pread_all(b->fd, b->got, BYTES, 0);
+	for (size_t at = BYTES / 4; at < BYTES / 4 * 3; at += page_size)
+		if (!memcmp(b->got + at, b->model + at, page_size))
+			fail("the donor still has what it had at 0x%zx", at);
 }
 
 static void exchange_xfs(struct subject *a, struct subject *b)
