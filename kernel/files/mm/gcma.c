@@ -464,9 +464,9 @@ static void gcma_note_hit(struct gcma *g, enum gcma_list list)
  */
 static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 {
-	unsigned long share = atomic_long_read(&g->nr_available) >>
-			      GCMA_SAMPLE_SHIFT;
-	bool grown = list != GCMA_FOLLOW && g->len[list] >= share;
+	bool grown = list != GCMA_FOLLOW &&
+		     g->len[list] >= atomic_long_read(&g->nr_available) >>
+				     GCMA_SAMPLE_SHIFT;
 	long frame = -1;
 
 	if (!grown) {
@@ -522,7 +522,7 @@ static enum gcma_stat gcma_refusal(struct address_space *mapping,
 	 * other values in the slots.
 	 */
 	if (!(S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)) ||
-	    !gcma_allowed_fs(inode->i_sb) || dax_mapping(mapping) ||
+	    !gcma_allowed_fs(inode->i_sb) || IS_DAX(inode) ||
 	    !mapping->a_ops->read_folio)
 		return GCMA_REFUSED_FS;
 	if (folio_order(folio) > GCMA_MAX_ORDER ||
@@ -574,6 +574,9 @@ static void gcma_store_page(struct gcma_store *store,
 	store->copy[store->nr++] = (struct gcma_copy){ frame, word };
 }
 
+/* Anonymous, dirty, or unwanted: see gcma_unwanted(). */
+#define GCMA_UNFIT	(BIT(PG_swapbacked) | BIT(PG_dirty) | BIT(PG_readahead))
+
 void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 			struct folio *folio)
 {
@@ -585,8 +588,7 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 	bool admit;
 
 	/* Not worth a copy if the eviction is going to fail. */
-	if (folio_test_swapbacked(folio) || folio_test_dirty(folio) ||
-	    folio_test_readahead(folio) ||
+	if (READ_ONCE(folio->flags) & GCMA_UNFIT ||
 	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
 		return;
 	refusal = gcma_refusal(mapping, folio);
