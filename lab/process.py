@@ -5,13 +5,15 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from lab import console
 from lab.errors import LabError
 
 Stream = int | IO[str] | IO[bytes] | None
+
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 @contextmanager
@@ -31,9 +33,22 @@ def started(
         )
     except FileNotFoundError:
         raise LabError(f"{command[0]} is missing: run `./gcma setup`") from None
+    _running.add(child)
     try:
         yield child
     finally:
-        if child.poll() is None:
+        _running.discard(child)
+        _kill(child)
+
+
+def kill_all() -> None:
+    """Kill what other threads have started and wait for: only the main thread is interrupted."""
+    for child in list(_running):
+        _kill(child)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        with suppress(ProcessLookupError):  # another thread has just waited for it
             os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+        child.wait()

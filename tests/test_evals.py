@@ -2,12 +2,16 @@
 """Evaluations, as far as they are arithmetic."""
 
 import random
+import time
+from typing import cast
 
 import pytest
 
-from lab import evals, figures
+from lab import evals, figures, process
+from lab.build import Kernel
 from lab.errors import LabError
-from lab.evals import overhead, size, tenancy
+from lab.evals import guests, overhead, size, tenancy
+from lab.machine import Machine
 from lab.measure import Event
 
 
@@ -49,6 +53,27 @@ def test_belady_counts_from_the_mark() -> None:
     assert trace.steps == [(True, 10), (False, 10), None, (True, 10), (True, 11)]
     assert tenancy.belady(trace, 0) == 2
     assert tenancy.belady(trace, 1) == 1
+
+
+@pytest.mark.parametrize("why", [LabError("why"), KeyboardInterrupt("why")])
+def test_no_guest_outlives_an_error_or_an_interrupt(
+    why: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boot(guest: guests.Guest) -> guests.Said:
+        if guest.name == "fails":
+            time.sleep(0.3)  # the others have begun
+            raise why
+        with process.started(["sleep", "600"]) as child:
+            child.wait()
+        raise LabError("killed")
+
+    monkeypatch.setattr(guests, "_run", boot)
+    monkeypatch.setattr(guests.os, "cpu_count", lambda: 2)
+    kernel = cast("Kernel", None)
+    begin = time.monotonic()
+    with pytest.raises(type(why), match="why"):
+        guests.run_all("x", [guests.Guest(n, kernel, Machine(), "") for n in ("long", "fails")], 1)
+    assert time.monotonic() - begin < 60
 
 
 def test_gap_of_a_load_begins_at_its_own_page() -> None:

@@ -3,11 +3,11 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab import boot, console, measure, workloads
+from lab import boot, console, measure, process, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -113,5 +113,7 @@ def run_all(title: str, guests: Sequence[Guest], seconds: float) -> dict[str, Sa
                 step.update(len(said))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            while wait(pending, timeout=0.1).not_done:
+                process.kill_all()  # or leaving the pool waits for the guests
             raise
     return {guest.name: said[guest.name] for guest in guests}
