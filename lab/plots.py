@@ -98,6 +98,7 @@ def _draw_bars(axes: Axes, plot: Plot) -> None:
             color=colour(line.label, number),
         )
     axes.set_xticks(range(len(plot.groups)), plot.groups)
+    axes.margins(y=0.3)  # room for the legend
     axes.grid(False, axis="x")
 
 

@@ -24,7 +24,7 @@ a { color: #0b5cad; text-decoration: none; } a:hover { text-decoration: underlin
 section { background: var(--ground); border: 1px solid var(--line); border-radius: 10px;
   padding: 20px 24px; margin: 18px 0; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 12px; }
-figure { margin: 8px 0 0; } figcaption { font-weight: 600; margin-bottom: 2px; }
+figure { margin: 8px 0 0; max-width: 640px; } figcaption { font-weight: 600; margin-bottom: 2px; }
 svg { width: 100%; height: auto; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
