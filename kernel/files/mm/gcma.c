@@ -1019,7 +1019,8 @@ static int __init gcma_early_policy(char *arg)
 early_param("cma_policy", gcma_early_policy);
 
 /* The policy that @choice has for the area, NULL if it means another one. */
-static const char *gcma_choice_for(const struct cma *cma, const char *choice)
+static const char *__init gcma_choice_for(const struct cma *cma,
+					   const char *choice)
 {
 	const char *colon = strrchr(choice, ':');
 	bool meant;

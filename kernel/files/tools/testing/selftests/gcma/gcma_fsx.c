@@ -346,7 +346,8 @@ static ssize_t direct_io(bool write, char *at, size_t len, off_t off)
 {
 	ssize_t ret = write ? pwrite(direct, at, len, off) : pread(direct, at, len, off);
 
-	if (ret >= 0 || errno != EIO || ++refused > 1 + operations / 1000)
+	if (ret >= 0 || errno != EIO || !volume.kind || strcmp(volume.kind->type, "xfs") ||
+	    ++refused > 1 + operations / 1000)
 		return ret;
 	return write ? pwrite(fd, at, len, off) : pread(fd, at, len, off);
 }
