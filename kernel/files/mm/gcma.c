@@ -938,15 +938,18 @@ static void gcma_quarantine_work(struct work_struct *work)
 		schedule_delayed_work(&g->work, GCMA_QUARANTINE_DELAY);
 }
 
-/* Begin the release of bits; false if not all of them are allocated. */
-static bool gcma_leave(struct gcma *g, unsigned long bit, unsigned long end)
+/* Begin the release of frames; false if they are not whole, allocated bits. */
+static bool gcma_leave(struct gcma *g, unsigned long frame, unsigned long last)
 {
 	struct cma *cma = g->cma;
+	unsigned int order = cma->order_per_bit;
+	unsigned long bit = frame >> order, end = last >> order;
 	unsigned long flags;
 	bool held;
 
 	spin_lock_irqsave(&cma->lock, flags);
 	held = bit < end && end <= cma_bitmap_maxno(cma) &&
+	       IS_ALIGNED(frame | last, 1UL << order) &&
 	       find_next_zero_bit(cma->bitmap, end, bit) >= end &&
 	       find_next_bit(g->leaving, end, bit) >= end;
 	if (held)
@@ -972,12 +975,12 @@ static bool gcma_leave(struct gcma *g, unsigned long bit, unsigned long end)
 bool gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
 {
 	unsigned int order = cma->order_per_bit;
-	unsigned long bit = (pfn - cma->base_pfn) >> order;
-	unsigned long end = bit + (ALIGN(count, 1UL << order) >> order);
+	unsigned long frame = pfn - cma->base_pfn;
+	unsigned long last = frame + ALIGN(count, 1UL << order);
+	unsigned long bit = frame >> order, end = last >> order;
 	struct gcma *g = cma->gcma;
 
-	if (WARN(!IS_ALIGNED(pfn - cma->base_pfn, 1UL << order) ||
-		 !gcma_leave(g, bit, end),
+	if (WARN(!gcma_leave(g, frame, last),
 		 "%s: release of %lu pages at pfn %#lx that are not allocated\n",
 		 cma->name, count, pfn))
 		return false;

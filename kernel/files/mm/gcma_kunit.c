@@ -712,12 +712,12 @@ static int kunit_copy_slowly(void *data)
 	return 0;
 }
 
-/* An allocator waits for who copies in its range, and for nobody else. */
-static void __init gcma_test_wait_for_copies(struct kunit *test)
+/* Another CPU begins to load the tenant at @index; it takes its time. */
+static struct task_struct *kunit_start_copier(struct kunit *test,
+					      struct kunit_copier *copier,
+					      pgoff_t index)
 {
 	struct gcma_kunit *k = test->priv;
-	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
-	struct kunit_copier copier = { .g = k->g };
 	unsigned int cpu = cpumask_any_but(cpu_online_mask,
 					   raw_smp_processor_id());
 	struct task_struct *task;
@@ -726,28 +726,73 @@ static void __init gcma_test_wait_for_copies(struct kunit *test)
 	if (cpu >= nr_cpu_ids)
 		kunit_skip(test, "needs a second CPU");
 
-	kunit_evict(k, index, 1);
-	copier.frame = kunit_frame(k, index, &gen);
-	copier.word = gcma_claim(k->g, copier.frame, gen, NULL);
-	init_completion(&copier.entered);
+	copier->g = k->g;
+	copier->frame = kunit_frame(k, index, &gen);
+	copier->word = gcma_claim(k->g, copier->frame, gen, NULL);
+	init_completion(&copier->entered);
 	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
-	task = kthread_create(kunit_copy_slowly, &copier, "gcma_kunit");
+	task = kthread_create(kunit_copy_slowly, copier, "gcma_kunit");
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
 	kthread_bind(task, cpu);
 	get_task_struct(task);
 	wake_up_process(task);
-	wait_for_completion(&copier.entered);
+	wait_for_completion(&copier->entered);
+	return task;
+}
 
+static void kunit_end_copier(struct kunit *test, struct kunit_copier *copier,
+			     struct task_struct *task)
+{
+	KUNIT_EXPECT_EQ(test, kthread_stop(task), 0);
+	put_task_struct(task);
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+	gcma_put(copier->g, copier->frame, copier->word);
+}
+
+/* An allocator waits for who copies in its range, and for nobody else. */
+static void __init gcma_test_wait_for_copies(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct kunit_copier copier = {};
+	struct task_struct *task;
+
+	kunit_evict(k, index, 1);
+	task = kunit_start_copier(test, &copier, index);
 	kunit_take(k, copier.frame - 16, 16);
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(copier.copied));
 	kunit_take(k, copier.frame, 1);
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(copier.copied));
-
-	KUNIT_EXPECT_EQ(test, kthread_stop(task), 0);
-	put_task_struct(task);
-	set_cpus_allowed_ptr(current, cpu_possible_mask);
-	gcma_put(k->g, copier.frame, copier.word);
+	kunit_end_copier(test, &copier, task);
 	kunit_release(k, copier.frame - 16, 17);
+}
+
+/* All pages of a bit are the allocator's, so it waits for all of them. */
+static void __init gcma_test_wait_for_bits(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct kunit_copier copier = {};
+	struct task_struct *task;
+	unsigned long frame;
+	pgoff_t index;
+	u32 gen;
+
+	k->cma.order_per_bit = 2;
+	do {
+		index = kunit_index(k, GCMA_FOLLOW);
+		kunit_evict(k, index, 1);
+		frame = kunit_frame(k, index, &gen);
+	} while (IS_ALIGNED(frame, 4));
+
+	task = kunit_start_copier(test, &copier, index);
+	frame = ALIGN_DOWN(frame, 4);
+	spin_lock_irq(&k->cma.lock);
+	set_bit(frame >> 2, k->cma.bitmap);
+	spin_unlock_irq(&k->cma.lock);
+	gcma_take_range(&k->cma, gcma_pfn(k->g, frame), 1, GFP_KERNEL);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(copier.copied));
+	kunit_end_copier(test, &copier, task);
+	kunit_release(k, frame, 1);
 }
 
 #define KUNIT_STORM_PAGES	96
@@ -1166,6 +1211,10 @@ static void __init gcma_test_order_per_bit(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, gcma_revoked(k->g, 8));
 	kunit_check_settled(test);
 
+	/* in whole bits only */
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 2, 8));
+	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, 6));
+
 	/* a page in use keeps those that share its bit */
 	get_page(page + 5);
 	cma_release(&k->cma, page, 5);
@@ -1391,6 +1440,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_owned_while_loading),
 	KUNIT_CASE(gcma_test_recycle_while_taken),
 	KUNIT_CASE(gcma_test_wait_for_copies),
+	KUNIT_CASE(gcma_test_wait_for_bits),
 	KUNIT_CASE_SLOW(gcma_test_storm),
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
