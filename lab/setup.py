@@ -24,6 +24,7 @@ PACKAGES = {
     ],
     "background jobs": ["fio", "sysbench", "stress-ng"],
     "camera": ["v4l-utils"],
+    "compactfit": ["cmake"],
 }
 
 DOWNLOAD_MB = 1500  # packages fetched and unpacked on a bare Debian 12, measured 1.2 GB

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
-from lab import boot, build, console, ktap, paths, selftests
+from lab import boot, build, compactfit, console, ktap, paths, selftests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
@@ -79,6 +79,12 @@ def lint(_: Context) -> PartResult:
 def lab(_: Context) -> PartResult:
     """pytest over the lab, without guests."""
     return _pytest("lab", "not guest", {})
+
+
+def library(context: Context) -> PartResult:
+    """The tests of the compact-fit library."""
+    cases, detail = compactfit.test(soak=context.options.soak)
+    return PartResult("compactfit", cases, detail=detail)
 
 
 def guests(context: Context) -> PartResult:
@@ -182,6 +188,7 @@ def kernel_selftests(context: Context) -> PartResult:
 PARTS: dict[str, Callable[[Context], PartResult]] = {
     "lint": lint,
     "lab": lab,
+    "compactfit": library,
     "kunit": kunit,
     "guests": guests,
     "selftests": kernel_selftests,

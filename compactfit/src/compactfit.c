@@ -1,0 +1,1593 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Memory is counted in words of 32 bits from the heap's start, which is page aligned; so every
+ * reference is 32 bits wide and a heap has up to 8 GiB. A buffer holds:
+ *
+ * moving:     the heap, page headers | pages: objects of one size-class each, or handles
+ * non-moving: the heap, page headers, slots | virtual pages: block tables | block-frames
+ *
+ * What the two share is nearly all: a page is a number of blocks of c->units words each, with two
+ * bitmaps (which are free, which are pinned; two-dimensional with the header's row masks) and a
+ * reference from each block back to its slot at the page's end. A block holds an object in the moving
+ * engine; in the non-moving engine it holds the numbers of the object's block-frames, a word each:
+ * the paper's block table, spread over its virtual pages (Section 3.3). Moving a block's words and
+ * pointing its slot at the new place is compaction in both.
+ *
+ * A slot is the paper's abstract address: a word that says where the object's block is, or, marked
+ * CF_FREE, which slot is free next. Slots of a moving heap lie in pages of their own, taken when
+ * needed. In a non-moving heap there is one for each block-frame, the free slots are the free
+ * block-frames, and an object's slot is that of its first one.
+ */
+#include "compactfit.h"
+
+#define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
+#define CF_PIN_BITS 3
+#define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
+#define CF_STEPS_LOG2 3 /* size-classes grow by 1/8 at most: the paper's p, Section 2.3 */
+#define CF_FINE_LOG2 4 /* sizes are looked up in steps half as long: a class fills its page */
+#define CF_SINGLE_LOG2 7 /* and one unit long below 2^this units */
+#define CF_SINGLE (1u << CF_SINGLE_LOG2)
+#define CF_SKIPPED (CF_SINGLE - ((CF_SINGLE_LOG2 - CF_FINE_LOG2 + 1) << CF_FINE_LOG2))
+#define CF_SIZE_STEPS (CF_SKIPPED + (13u << CF_FINE_LOG2))
+#define CF_MAX_ROWS 32u
+#define CF_MIN_UNITS 4u /* moving: 16 bytes */
+#define CF_MIN_PAGES 2u
+
+#define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define CF_INLINE static inline __attribute__((always_inline))
+#define CF_SELDOM static __attribute__((noinline))
+
+/* What an allocator calls a list here: pages that are full need none. */
+enum cf_list {
+	CF_FULL,
+	CF_NOT_FULL, /* an object of it can be moved */
+	CF_STUCK, /* not full, all objects pinned */
+	CF_NR_LISTS,
+};
+
+struct cf_page {
+	uint32_t class; /* bytes from the heap to its size-class; there is one even if it is not used */
+	uint32_t where; /* its first word */
+	uint32_t meta; /* where the bitmaps and then the references are */
+	uint32_t page; /* its number */
+	uint32_t next; /* page numbers, 0: none */
+	uint32_t prev;
+	uint32_t list;
+	uint32_t used;
+	uint32_t pinned;
+	uint32_t rows_free; /* rows of the bitmap with a free block */
+	uint32_t rows_used; /* rows with a used one; the words of the others are not initialised */
+	uint32_t only[4]; /* bitmaps and references of a page of one block */
+	uint32_t reserved;
+};
+
+struct cf_class {
+	struct cf_page *open; /* the last not-full page, if any: objects are allocated there */
+	uint32_t units; /* words of a block */
+	uint32_t inverse; /* 2^16 / units, rounded up */
+	uint32_t half; /* of the blocks in a page */
+	uint32_t last_row; /* of the bitmap */
+	uint32_t last_all; /* mask of the last row's blocks */
+	uint32_t rows_all; /* mask of the rows */
+	uint32_t first_all; /* mask of the first row's blocks */
+	uint32_t refs; /* words from the bitmaps to the references */
+	uint32_t objects;
+	uint32_t max_not_full; /* the paper's K */
+	uint32_t limit; /* not-full pages from which on a free compacts: K, none if that is deferred */
+	uint32_t first[CF_NR_LISTS]; /* page numbers, 0: none */
+	uint32_t last[CF_NR_LISTS];
+	uint32_t nr[CF_NR_LISTS];
+	uint32_t pinned;
+	uint32_t per_page;
+	uint32_t meta; /* words from a page's start to its bitmaps, if it has more than one block */
+};
+
+struct cf_heap {
+	uint32_t free_slot; /* a list that ends in fresh_slot */
+	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
+	uint32_t end_slot;
+	uint32_t stamp; /* of the last object; bits below stamp_one are 0 */
+	uint32_t stamp_one;
+	uint32_t pin_one;
+	uint32_t page_shift; /* of words of a page: of objects, or of a block table */
+	uint32_t page_mask;
+	uint32_t first_page;
+	uint32_t begun_pages; /* the others were never used */
+	uint32_t pages;
+	uint32_t words; /* of the heap */
+	/* The same and max_size, of moving heaps without lock hooks; else 0. */
+	uint32_t fast_words;
+	uint32_t fast_size;
+	uint32_t wide_words;
+	uint32_t wide_size;
+	bool wide;
+	bool nonmoving;
+	bool deferred;
+	uint32_t max_size;
+	uint32_t unit_shift; /* of bytes that a word of a block stands for */
+	uint32_t free_page; /* 0: none */
+	uint32_t free_pages; /* fresh ones counted */
+	uint32_t handle_pages;
+	uint32_t nr_classes;
+	uint32_t first_slot; /* non-moving: that of block-frame 0 */
+	uint32_t free_frames; /* non-moving */
+	uint32_t frames; /* non-moving: where they begin */
+	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
+	uint64_t moves;
+	uint64_t moved_words;
+	void (*lock)(void *arg);
+	void (*unlock)(void *arg);
+	void *lock_arg;
+	uint16_t class_of[CF_SIZE_STEPS]; /* bytes from the heap to the class */
+	struct cf_class classes[CF_MAX_CLASSES];
+};
+
+/* A live object. */
+struct cf_object {
+	struct cf_class *class;
+	struct cf_page *header;
+	uint32_t *meta;
+	uint32_t index; /* of its block in the page */
+	uint32_t where;
+	uint32_t tag;
+};
+
+_Static_assert(sizeof(struct cf_page) == 64, "the header of a page is found by a shift");
+_Static_assert(CF_MAX_PINS == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits");
+
+/* ------ words, pages, bits ---------------------------------------------------------------------- */
+
+CF_INLINE uint32_t *cf_word(struct cf_heap *heap, uint32_t word)
+{
+	return (uint32_t *)heap + word;
+}
+
+CF_INLINE struct cf_page *cf_page(struct cf_heap *heap, uint32_t page)
+{
+	return (struct cf_page *)((char *)heap + heap->headers + page * sizeof(struct cf_page));
+}
+
+static uint32_t cf_lowest(uint32_t bits)
+{
+	return (uint32_t)__builtin_ctz(bits);
+}
+
+static uint32_t cf_log2(uint32_t bits)
+{
+	return 31u - (uint32_t)__builtin_clz(bits);
+}
+
+static uint32_t cf_min(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static void cf_lock(struct cf_heap *heap)
+{
+	if (heap->lock)
+		heap->lock(heap->lock_arg);
+}
+
+static void cf_unlock(struct cf_heap *heap)
+{
+	if (heap->unlock)
+		heap->unlock(heap->lock_arg);
+}
+
+/* The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. */
+#if defined(__clang__)
+#define CF_NO_CALLS __attribute__((no_builtin))
+#else
+#define CF_NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))
+#endif
+
+/* Copy words that do not overlap. Who has a better copy defines it: CF_COPY(to, from, words). */
+#ifndef CF_COPY
+CF_NO_CALLS static void cf_copy(uint32_t *to, const uint32_t *from, uint32_t words)
+{
+	while (words--)
+		*to++ = *from++;
+}
+#define CF_COPY(to, from, words) cf_copy(to, from, words)
+#endif
+
+CF_NO_CALLS static void cf_clear(uint32_t *to, uint32_t words)
+{
+	while (words--)
+		*to++ = 0;
+}
+
+/* ------ free pages: LIFO, and the rest that was never used --------------------------------------- */
+
+/* A page that nobody uses; there are no used rows in it. Returns NULL if there is none. */
+CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
+{
+	uint32_t page = heap->free_page;
+	struct cf_page *header;
+
+	if (page) {
+		header = cf_page(heap, page);
+		heap->free_page = header->next;
+	} else {
+		if (heap->begun_pages == heap->pages)
+			return NULL;
+		page = heap->first_page + heap->begun_pages++;
+		header = cf_page(heap, page);
+		header->page = page;
+		header->where = page << heap->page_shift;
+		header->class = offsetof(struct cf_heap, classes);
+		header->used = 0;
+		header->pinned = 0;
+		header->rows_used = 0;
+	}
+	heap->free_pages--;
+	return header;
+}
+
+static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
+{
+	header->next = heap->free_page;
+	heap->free_page = header->page;
+	heap->free_pages++;
+}
+
+/* ------ slots ------------------------------------------------------------------------------------ */
+
+/* All slots are in use. Returns false if there is no memory for more. */
+static bool cf_more_slots(struct cf_heap *heap)
+{
+	struct cf_page *header = NULL;
+
+	if (!heap->nonmoving)
+		header = cf_take_page(heap);
+	if (!header)
+		return false;
+	heap->handle_pages++;
+	heap->end_slot = header->where + heap->page_mask + 1;
+	heap->fresh_slot = header->where;
+	heap->free_slot = header->where;
+	return true;
+}
+
+/* The caller knows that there is one: free_slot is not 0. */
+CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
+{
+	uint32_t slot = heap->free_slot, next = slot + 1;
+
+	if (slot != heap->fresh_slot) {
+		next = *cf_word(heap, slot) & ~CF_FREE;
+	} else {
+		if (CF_UNLIKELY(next == heap->end_slot))
+			next = 0;
+		heap->fresh_slot = next;
+	}
+	heap->free_slot = next;
+	return slot;
+}
+
+CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot)
+{
+	*cf_word(heap, slot) = CF_FREE | heap->free_slot;
+	heap->free_slot = slot;
+}
+
+/* Non-moving: fill words @from to @to of the block table at @where. There are enough block-frames. */
+static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
+{
+	uint32_t *entry = cf_word(heap, where + from), *end = cf_word(heap, where + to);
+
+	heap->free_frames -= to - from;
+	for (; entry < end; entry++)
+		*entry = cf_take_slot(heap) - heap->first_slot;
+}
+
+static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
+{
+	const uint32_t *entry = cf_word(heap, where + from), *end = cf_word(heap, where + to);
+
+	heap->free_frames += to - from;
+	for (; entry < end; entry++)
+		cf_give_slot(heap, *entry + heap->first_slot);
+}
+
+/*
+ * References lead from a block to its slot, and carry a tag: the object's stamp and, in multiples of
+ * pin_one below it, its pins. In 32 bits the slot is below the tag; a wide reference has a word for
+ * each.
+ */
+
+CF_INLINE void cf_set_ref(uint32_t *refs, uint32_t index, uint32_t slot, uint32_t tag, bool wide)
+{
+	if (wide) {
+		refs[2 * index] = slot;
+		refs[2 * index + 1] = tag;
+	} else {
+		refs[index] = slot | tag;
+	}
+}
+
+/* Is it the object's, which is not pinned? */
+CF_INLINE bool cf_ref_is(const uint32_t *refs, uint32_t index, cf_handle handle, bool wide)
+{
+	if (wide)
+		return refs[2 * index] == handle.slot && refs[2 * index + 1] == handle.stamp;
+	return refs[index] == (handle.slot | handle.stamp);
+}
+
+CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, uint32_t index,
+			      uint32_t *tag)
+{
+	if (heap->wide) {
+		*tag = refs[2 * index + 1];
+		return refs[2 * index];
+	}
+	*tag = refs[index] & -heap->pin_one;
+	return refs[index] & (heap->pin_one - 1);
+}
+
+static uint32_t cf_pins(const struct cf_heap *heap, uint32_t tag)
+{
+	return tag / heap->pin_one & CF_MAX_PINS;
+}
+
+/* ------ lists of pages --------------------------------------------------------------------------- */
+
+/* The last not-full page changed. */
+static void cf_reopen(struct cf_heap *heap, struct cf_class *class)
+{
+	uint32_t page = class->last[CF_NOT_FULL];
+
+	class->open = page ? cf_page(heap, page) : NULL;
+}
+
+static void cf_unlink(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	uint32_t list = header->list;
+
+	if (list == CF_FULL)
+		return;
+	if (header->prev)
+		cf_page(heap, header->prev)->next = header->next;
+	else
+		class->first[list] = header->next;
+	if (header->next) {
+		cf_page(heap, header->next)->prev = header->prev;
+	} else {
+		class->last[list] = header->prev;
+		cf_reopen(heap, class);
+	}
+	class->nr[list]--;
+}
+
+/* The page becomes the last of the not-full ones, the open one. */
+CF_INLINE void cf_append(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	uint32_t before = class->last[CF_NOT_FULL], page = header->page;
+
+	header->list = CF_NOT_FULL;
+	header->next = 0;
+	header->prev = before;
+	if (before)
+		cf_page(heap, before)->next = page;
+	else
+		class->first[CF_NOT_FULL] = page;
+	class->last[CF_NOT_FULL] = page;
+	class->nr[CF_NOT_FULL]++;
+	class->open = header;
+}
+
+/*
+ * Put a page on a list. Objects are allocated from the last page and moved away from the first. As in
+ * the paper (Section 3.4), a page more than half full comes last, one at most half full to the front,
+ * but behind the first. So the first page alone may have blocks that were free from the start: of all
+ * others each free block is one that was freed and not allocated again since, so there are at most as
+ * many pages, and one, as there were such frees. That is what Proposition 1 needs; with the paper's own
+ * order it does not hold.
+ */
+static void cf_link(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+		    uint32_t list)
+{
+	uint32_t before, after;
+
+	header->list = list;
+	before = header->used > class->half ? class->last[list] : class->first[list];
+	after = before ? cf_page(heap, before)->next : 0;
+	header->prev = before;
+	header->next = after;
+	if (before)
+		cf_page(heap, before)->next = header->page;
+	else
+		class->first[list] = header->page;
+	if (after) {
+		cf_page(heap, after)->prev = header->page;
+	} else {
+		class->last[list] = header->page;
+		cf_reopen(heap, class);
+	}
+	class->nr[list]++;
+}
+
+/* A page that is not full, nor empty, changed: to the list that it belongs to. Always CF_OK. */
+CF_SELDOM int cf_relist(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	uint32_t list = header->used == header->pinned ? CF_STUCK : CF_NOT_FULL;
+
+	if (list != header->list) {
+		cf_unlink(heap, class, header);
+		cf_link(heap, class, header, list);
+	}
+	return CF_OK;
+}
+
+/* A page is only half full now. Always CF_OK. */
+CF_SELDOM int cf_to_front(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	cf_unlink(heap, class, header);
+	cf_link(heap, class, header, CF_NOT_FULL);
+	return CF_OK;
+}
+
+/* ------ blocks ----------------------------------------------------------------------------------- */
+
+static uint32_t cf_row_all(const struct cf_class *class, uint32_t row)
+{
+	return row == class->last_row ? class->last_all : UINT32_MAX;
+}
+
+static uint32_t *cf_pinned_row(const struct cf_class *class, uint32_t *meta, uint32_t row)
+{
+	return &meta[class->last_row + 1 + row];
+}
+
+CF_INLINE uint32_t cf_where(const struct cf_class *class, const struct cf_page *header,
+			    uint32_t index)
+{
+	return header->where + index * class->units;
+}
+
+/* Begin a row of the bitmaps: all blocks free, none pinned. */
+CF_INLINE void cf_begin_row(struct cf_class *class, struct cf_page *header, uint32_t *meta,
+			    uint32_t row)
+{
+	header->rows_used |= 1u << row;
+	meta[row] = cf_row_all(class, row);
+	*cf_pinned_row(class, meta, row) = 0;
+}
+
+/*
+ * A row has no free block any more, so the page may be full. It is the open one: the last not-full page.
+ * Always CF_OK, for a caller that is done.
+ */
+CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	header->rows_free &= header->rows_free - 1;
+	if (!header->rows_free) {
+		header->list = CF_FULL;
+		class->last[CF_NOT_FULL] = header->prev;
+		class->nr[CF_NOT_FULL]--;
+		if (header->prev) {
+			class->open = cf_page(heap, header->prev);
+			class->open->next = 0;
+		} else {
+			class->first[CF_NOT_FULL] = 0;
+			class->open = NULL;
+		}
+	}
+	return CF_OK;
+}
+
+/* A page that was free is one of @class. */
+CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	header->class = (uint32_t)((char *)class - (char *)heap);
+	header->rows_free = class->rows_all;
+	header->meta = header->where + class->meta;
+	if (CF_UNLIKELY(class->per_page == 1))
+		header->meta = (uint32_t)(header->only - (uint32_t *)heap);
+}
+
+/*
+ * There is no open page: open one. A page on CF_STUCK gets an object that can be moved, and a free page
+ * will do. Returns NULL if there is no memory.
+ */
+CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *class)
+{
+	uint32_t stuck = class->last[CF_STUCK];
+	struct cf_page *header;
+
+	if (CF_UNLIKELY(stuck)) {
+		header = cf_page(heap, stuck);
+		cf_unlink(heap, class, header);
+	} else {
+		header = cf_take_page(heap);
+		if (!header)
+			return NULL;
+		cf_begin_page(heap, class, header);
+	}
+	cf_append(heap, class, header);
+	return header;
+}
+
+/* Take a block of the class's open page. Returns its index. */
+static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	uint32_t *meta = cf_word(heap, header->meta);
+	uint32_t row = cf_lowest(header->rows_free), index;
+
+	if (!(header->rows_used >> row & 1))
+		cf_begin_row(class, header, meta, row);
+	index = row * 32 + cf_lowest(meta[row]);
+	meta[row] &= meta[row] - 1;
+	header->used++;
+	if (!meta[row])
+		cf_row_full(heap, class, header);
+	return index;
+}
+
+/* Mark a block free. The caller relists the page. */
+CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uint32_t *meta,
+			     uint32_t index)
+{
+	uint32_t row = index / 32;
+	uint32_t blocks = meta[row] | 1u << index % 32;
+
+	meta[row] = blocks;
+	header->rows_free |= 1u << row;
+	if (CF_UNLIKELY(blocks == cf_row_all(class, row)))
+		header->rows_used &= ~(1u << row);
+	header->used--;
+}
+
+/* An object of the page that can be moved; the page is on CF_NOT_FULL, so there is one. */
+static uint32_t cf_find_movable(const struct cf_class *class, const struct cf_page *header,
+				uint32_t *meta)
+{
+	uint32_t rows = header->rows_used, row, blocks;
+
+	for (;; rows &= rows - 1) {
+		row = cf_lowest(rows);
+		blocks = ~meta[row];
+		if (header->pinned) {
+			blocks &= cf_row_all(class, row) & ~*cf_pinned_row(class, meta, row);
+			if (!blocks)
+				continue;
+		}
+		/* Blocks that do not exist are above those that do, of which one is used. */
+		return row * 32 + cf_lowest(blocks);
+	}
+}
+
+/* The last block of a page is not used any more. */
+CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	header->used = 0;
+	header->rows_used = 0;
+	cf_unlink(heap, class, header);
+	cf_give_page(heap, header);
+	return CF_OK;
+}
+
+/*
+ * Move the object in block @index of a page to block @to_index of page @to: the only thing that
+ * compaction does. One slot is all that has to be changed.
+ */
+static void cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_page *from,
+		    uint32_t index, struct cf_page *to, uint32_t to_index)
+{
+	uint32_t *meta = cf_word(heap, from->meta);
+	uint32_t where = cf_where(class, to, to_index);
+	uint32_t tag, slot = cf_get_ref(heap, meta + class->refs, index, &tag);
+
+	CF_COPY(cf_word(heap, where), cf_word(heap, cf_where(class, from, index)),
+		class->units);
+	cf_set_ref(cf_word(heap, to->meta) + class->refs, to_index, slot, tag, heap->wide);
+	*cf_word(heap, slot) = where;
+	heap->moves++;
+	heap->moved_words += class->units;
+	cf_drop_block(class, from, meta, index);
+	if (!from->used)
+		cf_empty(heap, class, from);
+	else if (from->used == from->pinned)
+		cf_relist(heap, class, from);
+}
+
+/* Rule 2: an object of the first not-full page takes the place of one that is not used any more. */
+CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+		      uint32_t index)
+{
+	struct cf_page *source = cf_page(heap, class->first[CF_NOT_FULL]);
+
+	cf_move(heap, class, source,
+		cf_find_movable(class, source, cf_word(heap, source->meta)), header, index);
+	return CF_OK;
+}
+
+/*
+ * A block is not used any more: the paper's compaction, Listing 1. A full page becomes a not-full one
+ * (Rule 1), or is filled again (Rule 2). Always CF_OK.
+ */
+CF_INLINE int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+			    uint32_t *meta, uint32_t index)
+{
+	if (CF_UNLIKELY(header->used == 1))
+		return cf_empty(heap, class, header);
+	if (CF_UNLIKELY(header->list == CF_FULL)) {
+		if (class->nr[CF_NOT_FULL] >= class->limit)
+			return cf_fill(heap, class, header, index);
+		cf_drop_block(class, header, meta, index);
+		cf_append(heap, class, header);
+	} else {
+		cf_drop_block(class, header, meta, index);
+		if (CF_UNLIKELY(header->used == class->half && header->prev &&
+				header->prev != class->first[CF_NOT_FULL]))
+			cf_to_front(heap, class, header);
+	}
+	if (CF_UNLIKELY(header->used == header->pinned))
+		return cf_relist(heap, class, header);
+	return CF_OK;
+}
+
+/* ------ objects ---------------------------------------------------------------------------------- */
+
+/* The size-class for a size, NULL if it is 0 or too large. The last two arguments are the heap's. */
+CF_INLINE struct cf_class *cf_class_for(struct cf_heap *heap, size_t size, uint32_t max_size,
+					uint32_t unit_shift)
+{
+	uint32_t step, shift;
+
+	if (CF_UNLIKELY(size - 1 >= max_size))
+		return NULL;
+	step = (uint32_t)(size - 1) >> unit_shift;
+	if (CF_UNLIKELY(step >= CF_SINGLE)) {
+		shift = cf_log2(step) - CF_FINE_LOG2;
+		step = CF_SKIPPED + (shift << CF_FINE_LOG2) + (step >> shift);
+	}
+	return (struct cf_class *)((char *)heap + heap->class_of[step]);
+}
+
+static struct cf_class *cf_class_of_size(struct cf_heap *heap, size_t size)
+{
+	return cf_class_for(heap, size, heap->max_size, heap->unit_shift);
+}
+
+/* The object in block @index is that of @slot from now on. */
+CF_INLINE void cf_bind(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+		       uint32_t *meta, uint32_t index, uint32_t slot, bool wide, cf_handle *handle)
+{
+	uint32_t tag = heap->stamp + heap->stamp_one;
+
+	handle->slot = slot;
+	heap->stamp = tag;
+	class->objects++;
+	*cf_word(heap, slot) = cf_where(class, header, index);
+	handle->stamp = tag;
+	cf_set_ref(meta + class->refs, index, slot, tag, wide);
+}
+
+/* Take a block of the open page and a slot for an object. Calls come last, so it needs few registers. */
+CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+		       uint32_t row, bool wide, cf_handle *handle)
+{
+	uint32_t *meta = cf_word(heap, header->meta);
+	uint32_t blocks = meta[row], index = row * 32 + cf_lowest(blocks);
+
+	header->used++;
+	cf_bind(heap, class, header, meta, index, cf_take_slot(heap), wide, handle);
+	blocks &= blocks - 1;
+	meta[row] = blocks;
+	if (CF_UNLIKELY(!blocks))
+		return cf_row_full(heap, class, header);
+	return CF_OK;
+}
+
+/* Whatever an allocation can need. */
+CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	struct cf_page *header = class->open;
+	uint32_t row, where;
+
+	if (heap->nonmoving && heap->free_frames < class->units)
+		goto none;
+	if (!header) {
+		header = cf_open_page(heap, class);
+		if (!header)
+			goto none;
+	}
+	if (!heap->free_slot && !cf_more_slots(heap)) {
+		if (!header->used)
+			cf_empty(heap, class, header);
+		goto none;
+	}
+	row = cf_lowest(header->rows_free);
+	if (!(header->rows_used >> row & 1))
+		cf_begin_row(class, header, cf_word(heap, header->meta), row);
+	if (!heap->nonmoving)
+		return cf_place(heap, class, header, row, heap->wide, handle);
+	heap->free_frames--;
+	cf_place(heap, class, header, row, heap->wide, handle);
+	where = *cf_word(heap, handle->slot);
+	*cf_word(heap, where) = handle->slot - heap->first_slot;
+	cf_take_frames(heap, where, 1, class->units);
+	return CF_OK;
+none:
+	*handle = (cf_handle){ 0, 0 };
+	return CF_ENOMEM;
+}
+
+/* cf_allocate() in a moving heap that needs a page: the most that it should cost. */
+CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	struct cf_page *header;
+	uint32_t *meta;
+
+	if (class->last[CF_STUCK] || !heap->free_slot)
+		return cf_allocate(heap, class, handle);
+	header = cf_take_page(heap);
+	if (!header)
+		return cf_allocate(heap, class, handle);
+	cf_begin_page(heap, class, header);
+	header->used = 1;
+	header->rows_used = 1;
+	meta = cf_word(heap, header->meta);
+	meta[0] = class->first_all - 1;
+	*cf_pinned_row(class, meta, 0) = 0;
+	cf_bind(heap, class, header, meta, 0, cf_take_slot(heap), heap->wide, handle);
+	if (class->per_page > 1) {
+		cf_append(heap, class, header);
+	} else {
+		header->rows_free = 0;
+		header->list = CF_FULL;
+	}
+	return CF_OK;
+}
+
+/* cf_allocate() in a moving heap, what it costs nearly always. */
+CF_INLINE int cf_allocate_fast(struct cf_heap *heap, struct cf_class *class, bool wide,
+			       cf_handle *handle)
+{
+	struct cf_page *header = class->open;
+	uint32_t row;
+
+	if (CF_UNLIKELY(!header))
+		return cf_allocate_first(heap, class, handle);
+	if (CF_UNLIKELY(!heap->free_slot))
+		return cf_allocate(heap, class, handle);
+	row = cf_lowest(header->rows_free);
+	if (CF_UNLIKELY(!(header->rows_used >> row & 1)))
+		return cf_allocate(heap, class, handle);
+	return cf_place(heap, class, header, row, wide, handle);
+}
+
+/*
+ * Where is the object that the handle is said to be of? False if there is none. @words are the heap's.
+ * A page without objects has no used rows.
+ */
+CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
+			 struct cf_object *object)
+{
+	struct cf_class *class;
+	struct cf_page *header;
+	uint32_t where, page, row;
+
+	if (CF_UNLIKELY(handle.slot >= words))
+		return false;
+	where = *cf_word(heap, handle.slot);
+	page = where >> heap->page_shift; /* of a free slot: none */
+	if (CF_UNLIKELY(page - heap->first_page >= heap->begun_pages))
+		return false;
+	header = cf_page(heap, page);
+	class = (struct cf_class *)((char *)heap + header->class);
+	object->index = ((where - header->where) * class->inverse) >> 16;
+	object->meta = cf_word(heap, header->meta);
+	object->header = header;
+	object->class = class;
+	object->where = where;
+	row = object->index / 32;
+	return CF_LIKELY(header->rows_used >> row & 1) &&
+	       CF_LIKELY(!(object->meta[row] >> object->index % 32 & 1));
+}
+
+/*
+ * Find the object; false if the handle is stale. Any 64 bits may be asked about: a used block of a page
+ * of objects, whose reference is the handle's slot and stamp, is beyond doubt, wherever the handle came
+ * from.
+ */
+static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *object)
+{
+	uint32_t slot;
+
+	if (!cf_locate(heap, handle, heap->words, object))
+		return false;
+	slot = cf_get_ref(heap, object->meta + object->class->refs, object->index, &object->tag);
+	return slot == handle.slot && !((object->tag ^ handle.stamp) & -heap->stamp_one);
+}
+
+CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	int status;
+
+	if (!class) {
+		*handle = (cf_handle){ 0, 0 };
+		return CF_ESIZE;
+	}
+	cf_lock(heap);
+	status = cf_allocate(heap, class, handle);
+	cf_unlock(heap);
+	return status;
+}
+
+/* A heap that is not moving, or has lock hooks, or is wide. Or a size for which there is no class. */
+CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *handle)
+{
+	struct cf_class *class = cf_class_for(heap, size, heap->wide_size, 2);
+
+	if (CF_LIKELY(class))
+		return cf_allocate_fast(heap, class, true, handle);
+	return cf_malloc_any(heap, cf_class_of_size(heap, size), handle);
+}
+
+int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
+{
+	struct cf_class *class = cf_class_for(heap, size, heap->fast_size, 2);
+
+	if (CF_LIKELY(class))
+		return cf_allocate_fast(heap, class, false, handle);
+	return cf_malloc_other(heap, size, handle);
+}
+
+int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle *handle)
+{
+	struct cf_class *class = cf_class_of_size(heap, size);
+	size_t most = heap->nonmoving ? (size_t)1 << heap->unit_shift : heap->max_size;
+
+	*handle = (cf_handle){ 0, 0 };
+	if (!align || align & (align - 1) || align > most)
+		return CF_EINVAL;
+	if (!class)
+		return CF_ESIZE;
+	/* Blocks lie one after the other from the page's start. The last class is a page. */
+	while (((size_t)class->units << heap->unit_shift) & (align - 1))
+		class++;
+	return cf_malloc_any(heap, class, handle);
+}
+
+static void *cf_byte(struct cf_heap *heap, uint32_t where, size_t offset)
+{
+	uint32_t frame;
+
+	if (heap->nonmoving) {
+		frame = *cf_word(heap, where + (uint32_t)(offset >> heap->unit_shift));
+		where = heap->frames + (frame << (heap->unit_shift - 2));
+		offset &= ((size_t)1 << heap->unit_shift) - 1;
+	}
+	return (char *)heap + ((size_t)where << 2) + offset;
+}
+
+int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle)
+{
+	struct cf_class *class = NULL;
+	uint32_t piece, at;
+	int status;
+
+	*handle = (cf_handle){ 0, 0 };
+	if (!size || count <= heap->max_size / size)
+		class = cf_class_of_size(heap, count * size);
+	if (!class)
+		return CF_ESIZE;
+	cf_lock(heap);
+	status = cf_allocate(heap, class, handle);
+	if (!status) {
+		/* to the last word asked for, piece by contiguous piece */
+		size = (count * size + 3) & ~(size_t)3;
+		piece = heap->nonmoving ? 1u << heap->unit_shift : heap->max_size;
+		for (at = 0; at < size; at += piece)
+			cf_clear(cf_byte(heap, *cf_word(heap, handle->slot), at),
+				 cf_min((uint32_t)size - at, piece) / 4);
+	}
+	cf_unlock(heap);
+	return status;
+}
+
+CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+	int status = CF_OK;
+
+	cf_lock(heap);
+	if (!cf_find(heap, handle, &object)) {
+		status = CF_ESTALE;
+	} else if (object.tag != handle.stamp) {
+		status = CF_EPINNED;
+	} else {
+		if (heap->nonmoving) {
+			cf_give_frames(heap, object.where, 1, object.class->units);
+			heap->free_frames++;
+		}
+		cf_give_slot(heap, handle.slot);
+		object.class->objects--;
+		cf_give_block(heap, object.class, object.header, object.meta, object.index);
+	}
+	cf_unlock(heap);
+	return status;
+}
+
+/* cf_free_any() in a moving heap without lock hooks, for an object that is not pinned. */
+CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t words, bool wide)
+{
+	struct cf_object object;
+
+	if (CF_UNLIKELY(!cf_locate(heap, handle, words, &object) ||
+			!cf_ref_is(object.meta + object.class->refs, object.index, handle, wide)))
+		return cf_free_any(heap, handle);
+	cf_give_slot(heap, handle.slot);
+	object.class->objects--;
+	return cf_give_block(heap, object.class, object.header, object.meta, object.index);
+}
+
+CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
+{
+	if (heap->wide_words)
+		return cf_free_fast(heap, handle, heap->wide_words, true);
+	return cf_free_any(heap, handle);
+}
+
+int cf_free(struct cf_heap *heap, cf_handle handle)
+{
+	if (CF_UNLIKELY(!heap->fast_words))
+		return cf_free_other(heap, handle);
+	return cf_free_fast(heap, handle, heap->fast_words, false);
+}
+
+/* Give the object a block of another size-class. */
+static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint32_t slot,
+			   struct cf_class *class)
+{
+	struct cf_class *old = object->class;
+	uint32_t common = cf_min(old->units, class->units);
+	struct cf_page *header = class->open;
+	uint32_t index, where;
+
+	if (heap->nonmoving && heap->free_frames < class->units - common)
+		return CF_ENOMEM;
+	if (!header)
+		header = cf_open_page(heap, class);
+	if (!header)
+		return CF_ENOMEM;
+	index = cf_take_block(heap, class, header);
+	where = cf_where(class, header, index);
+	CF_COPY(cf_word(heap, where), cf_word(heap, object->where), common);
+	if (heap->nonmoving) {
+		cf_give_frames(heap, object->where, common, old->units);
+		cf_take_frames(heap, where, common, class->units);
+	}
+	cf_set_ref(cf_word(heap, header->meta) + class->refs, index, slot, object->tag, heap->wide);
+	*cf_word(heap, slot) = where;
+	class->objects++;
+	old->objects--;
+	cf_give_block(heap, old, object->header, object->meta, object->index);
+	return CF_OK;
+}
+
+int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size)
+{
+	struct cf_class *class = cf_class_of_size(heap, size);
+	struct cf_object object;
+	int status = CF_OK;
+
+	cf_lock(heap);
+	if (!cf_find(heap, handle, &object))
+		status = CF_ESTALE;
+	else if (object.tag != handle.stamp)
+		status = CF_EPINNED;
+	else if (!class)
+		status = CF_ESIZE;
+	else if (class != object.class)
+		status = cf_change_class(heap, &object, handle.slot, class);
+	cf_unlock(heap);
+	return status;
+}
+
+int cf_check_handle(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+	int status;
+
+	cf_lock(heap);
+	status = cf_find(heap, handle, &object) ? CF_OK : CF_ESTALE;
+	cf_unlock(heap);
+	return status;
+}
+
+size_t cf_usable_size(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+	size_t size = 0;
+
+	cf_lock(heap);
+	if (cf_find(heap, handle, &object))
+		size = (size_t)object.class->units << heap->unit_shift;
+	cf_unlock(heap);
+	return size;
+}
+
+void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *length)
+{
+	struct cf_object object;
+	void *byte = NULL;
+	size_t end = 0;
+
+	cf_lock(heap);
+	if (cf_find(heap, handle, &object))
+		end = (size_t)object.class->units << heap->unit_shift;
+	if (offset < end) {
+		byte = cf_byte(heap, object.where, offset);
+		if (heap->nonmoving)
+			end = ((offset >> heap->unit_shift) + 1) << heap->unit_shift;
+	}
+	cf_unlock(heap);
+	if (length)
+		*length = byte ? end - offset : 0;
+	return byte;
+}
+
+/* ------ pins ------------------------------------------------------------------------------------- */
+
+static void cf_set_pinned(struct cf_object *object, bool pinned)
+{
+	struct cf_class *class = object->class;
+	uint32_t *row = cf_pinned_row(class, object->meta, object->index / 32);
+
+	*row ^= 1u << object->index % 32;
+	object->header->pinned += pinned ? 1 : UINT32_MAX;
+	class->pinned += pinned ? 1 : UINT32_MAX;
+}
+
+/* An object of a page on CF_STUCK can be moved again: then the page would be one not-full page more. */
+static void cf_unstick(struct cf_heap *heap, struct cf_object *object)
+{
+	struct cf_class *class = object->class;
+	struct cf_page *to = class->open;
+
+	if (class->nr[CF_NOT_FULL] < class->limit)
+		cf_relist(heap, class, object->header);
+	else
+		cf_move(heap, class, object->header, object->index, to,
+			cf_take_block(heap, class, to));
+}
+
+int cf_pin(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+	int status = CF_OK;
+
+	cf_lock(heap);
+	if (!cf_find(heap, handle, &object)) {
+		status = CF_ESTALE;
+	} else if (cf_pins(heap, object.tag) == CF_MAX_PINS) {
+		status = CF_EPINS;
+	} else {
+		cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
+			   object.tag + heap->pin_one, heap->wide);
+		if (!cf_pins(heap, object.tag)) {
+			cf_set_pinned(&object, true);
+			if (object.header->list == CF_NOT_FULL)
+				cf_relist(heap, object.class, object.header);
+		}
+	}
+	cf_unlock(heap);
+	return status;
+}
+
+int cf_unpin(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+	int status = CF_OK;
+
+	cf_lock(heap);
+	if (!cf_find(heap, handle, &object)) {
+		status = CF_ESTALE;
+	} else if (!cf_pins(heap, object.tag)) {
+		status = CF_EPINS;
+	} else {
+		cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
+			   object.tag - heap->pin_one, heap->wide);
+		if (cf_pins(heap, object.tag) == 1) {
+			cf_set_pinned(&object, false);
+			if (object.header->list == CF_STUCK)
+				cf_unstick(heap, &object);
+		}
+	}
+	cf_unlock(heap);
+	return status;
+}
+
+/* ------ deferred compaction ---------------------------------------------------------------------- */
+
+static uint32_t cf_class_debt(const struct cf_class *class)
+{
+	uint32_t nr = class->nr[CF_NOT_FULL];
+
+	return nr > class->max_not_full ? nr - class->max_not_full : 0;
+}
+
+size_t cf_debt(struct cf_heap *heap)
+{
+	size_t debt = 0;
+	uint32_t i;
+
+	cf_lock(heap);
+	for (i = 0; i < heap->nr_classes; i++)
+		debt += cf_class_debt(&heap->classes[i]);
+	cf_unlock(heap);
+	return debt;
+}
+
+size_t cf_compact(struct cf_heap *heap, size_t budget)
+{
+	struct cf_class *class = heap->classes, *end = class + heap->nr_classes;
+	struct cf_page *from, *to;
+	size_t bytes, moved = 0;
+
+	cf_lock(heap);
+	for (; class < end; class++) {
+		bytes = (size_t)class->units << 2;
+		while (cf_class_debt(class)) {
+			if (bytes > budget - moved)
+				goto out;
+			from = cf_page(heap, class->first[CF_NOT_FULL]);
+			to = class->open;
+			cf_move(heap, class, from,
+				cf_find_movable(class, from, cf_word(heap, from->meta)), to,
+				cf_take_block(heap, class, to));
+			moved += bytes;
+		}
+	}
+out:
+	cf_unlock(heap);
+	return moved;
+}
+
+/* ------ what the heap guarantees, what it holds -------------------------------------------------- */
+
+size_t cf_max_size(const struct cf_heap *heap)
+{
+	return heap->max_size;
+}
+
+unsigned int cf_class_count(const struct cf_heap *heap)
+{
+	return heap->nr_classes;
+}
+
+size_t cf_class_size(const struct cf_heap *heap, unsigned int index)
+{
+	return index < heap->nr_classes ?
+		       (size_t)heap->classes[index].units << heap->unit_shift : 0;
+}
+
+unsigned int cf_class_per_page(const struct cf_heap *heap, unsigned int index)
+{
+	return index < heap->nr_classes ? heap->classes[index].per_page : 0;
+}
+
+int cf_class_of(const struct cf_heap *heap, size_t size)
+{
+	const struct cf_class *class =
+		cf_class_of_size((struct cf_heap *)(uintptr_t)heap, size);
+
+	return class ? (int)(class - heap->classes) : -1;
+}
+
+/*
+ * The most pages that @objects of a class can occupy: as many as allowed are not full and hold one
+ * each, those with nothing but pinned objects likewise, the others are full.
+ */
+static uint32_t cf_worst_pages(const struct cf_heap *heap, const struct cf_class *class,
+			       uint32_t objects)
+{
+	uint64_t loose = (uint64_t)class->max_not_full + class->pinned + cf_class_debt(class);
+
+	if (class->per_page == 1 || heap->deferred || loose > objects)
+		return objects;
+	return (uint32_t)loose + (objects - (uint32_t)loose) / class->per_page;
+}
+
+/* Pages for slots of @objects, beyond those that there are. */
+static uint32_t cf_slot_pages(const struct cf_heap *heap, uint32_t objects)
+{
+	uint32_t pages = (objects + heap->page_mask) >> heap->page_shift;
+
+	return heap->nonmoving || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
+}
+
+size_t cf_bound(struct cf_heap *heap, size_t size)
+{
+	const struct cf_class *class = cf_class_of_size(heap, size);
+	uint32_t i, low = 0, high, middle, objects = 0;
+	uint64_t others = 0, pages;
+
+	if (!class)
+		return 0;
+	cf_lock(heap);
+	pages = heap->pages - heap->handle_pages;
+	for (i = 0; i < heap->nr_classes; i++) {
+		objects += heap->classes[i].objects;
+		if (&heap->classes[i] != class)
+			others += cf_worst_pages(heap, &heap->classes[i],
+						 heap->classes[i].objects);
+	}
+	high = heap->nonmoving ? heap->free_frames / class->units :
+				 (uint32_t)pages * class->per_page;
+	while (low < high) {
+		middle = low + (high - low + 1) / 2;
+		if (others + cf_worst_pages(heap, class, class->objects + middle) +
+		    cf_slot_pages(heap, objects + middle) <= pages)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	cf_unlock(heap);
+	return low;
+}
+
+void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
+{
+	uint32_t i;
+
+	cf_lock(heap);
+	stats->pages = heap->pages;
+	stats->free_pages = heap->free_pages;
+	stats->handle_pages = heap->handle_pages;
+	stats->not_full_pages = 0;
+	stats->stuck_pages = 0;
+	stats->objects = 0;
+	stats->pinned = 0;
+	stats->free_blocks = heap->nonmoving ? heap->free_frames : 0;
+	stats->moves = heap->moves;
+	stats->moved_bytes = heap->moved_words << 2;
+	for (i = 0; i < heap->nr_classes; i++) {
+		stats->not_full_pages += heap->classes[i].nr[CF_NOT_FULL];
+		stats->stuck_pages += heap->classes[i].nr[CF_STUCK];
+		stats->objects += heap->classes[i].objects;
+		stats->pinned += heap->classes[i].pinned;
+	}
+	cf_unlock(heap);
+}
+
+/* ------ invariants ------------------------------------------------------------------------------- */
+
+/* The page's bitmaps and references agree with its header and with the slots. */
+static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header, uint32_t *pinned)
+{
+	struct cf_class *class = (struct cf_class *)((char *)heap + header->class);
+	uint32_t *meta = cf_word(heap, header->meta);
+	uint32_t used = 0, pins = 0, index;
+
+	for (index = 0; index < class->per_page; index++) {
+		uint32_t row = index / 32, bit = 1u << index % 32;
+		uint32_t where = cf_where(class, header, index);
+		uint32_t slot, tag;
+
+		if (!(header->rows_used & 1u << row))
+			continue;
+		if (meta[row] & bit) {
+			if (*cf_pinned_row(class, meta, row) & bit)
+				return "a free block is not pinned";
+			continue;
+		}
+		slot = cf_get_ref(heap, meta + class->refs, index, &tag);
+		if (*cf_word(heap, slot) != where)
+			return "a block's slot says where the block is";
+		if (heap->nonmoving && *cf_word(heap, where) + heap->first_slot != slot)
+			return "the slot of a block is that of its first block-frame";
+		if (!(*cf_pinned_row(class, meta, row) & bit) != !cf_pins(heap, tag))
+			return "a block's pins agree with the bitmap";
+		used++;
+		pins += !!cf_pins(heap, tag);
+	}
+	for (index = 0; index <= class->last_row; index++) {
+		bool any_free = !(header->rows_used & 1u << index) || meta[index];
+
+		if (header->rows_used & 1u << index && meta[index] == cf_row_all(class, index))
+			return "a row marked used has a used block";
+		if (any_free != !!(header->rows_free & 1u << index))
+			return "a row marked free has a free block";
+	}
+	if (!used || used != header->used || pins != header->pinned)
+		return "a page's counts are those of its blocks";
+	if (header->list != (used == class->per_page ? CF_FULL :
+			     used == pins ? CF_STUCK : CF_NOT_FULL))
+		return "a page is on the list that its blocks call for";
+	*pinned += pins;
+	return NULL;
+}
+
+static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
+{
+	uint32_t list, page, before, nr;
+
+	for (list = CF_NOT_FULL; list < CF_NR_LISTS; list++) {
+		nr = 0;
+		before = 0;
+		for (page = class->first[list]; page; page = cf_page(heap, page)->next) {
+			if (cf_page(heap, page)->prev != before ||
+			    cf_page(heap, page)->list != list ||
+			    cf_page(heap, page)->class != (size_t)((char *)class - (char *)heap))
+				return "lists are linked both ways, pages of one size-class";
+			before = page;
+			nr++;
+		}
+		if (class->last[list] != before || class->nr[list] != nr)
+			return "a list's end and length are right";
+	}
+	if (class->open != (class->last[CF_NOT_FULL] ?
+			    cf_page(heap, class->last[CF_NOT_FULL]) : NULL))
+		return "the open page is the last not-full one";
+	if (!heap->deferred && cf_class_debt(class))
+		return "a size-class has at most K not-full pages (Invariant 1)";
+	return NULL;
+}
+
+const char *cf_verify(struct cf_heap *heap)
+{
+	uint32_t page, i, slot, objects = 0, pinned = 0, used = 0, listed[CF_NR_LISTS] = { 0, 0, 0 };
+	uint32_t others = 0, total = 0, slots = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
+	const char *wrong = NULL;
+
+	cf_lock(heap);
+	for (i = 0; i < heap->begun_pages && !wrong; i++) {
+		struct cf_page *header = cf_page(heap, heap->first_page + i);
+
+		if (!header->used) {
+			others++;
+			continue;
+		}
+		wrong = cf_verify_page(heap, header, &pinned);
+		objects += header->used;
+		total += header->used;
+		used += header->used * ((struct cf_class *)((char *)heap + header->class))->units;
+		listed[header->list]++;
+	}
+	for (i = 0; i < heap->nr_classes && !wrong; i++) {
+		struct cf_class *class = &heap->classes[i];
+
+		wrong = cf_verify_class(heap, class);
+		objects -= class->objects;
+		pinned -= class->pinned;
+		listed[CF_NOT_FULL] -= class->nr[CF_NOT_FULL];
+		listed[CF_STUCK] -= class->nr[CF_STUCK];
+	}
+	if (!wrong && (objects || pinned || listed[CF_NOT_FULL] || listed[CF_STUCK]))
+		wrong = "the size-classes' counts are those of their pages";
+	for (page = heap->free_page; page && !wrong; page = cf_page(heap, page)->next, others--)
+		if (cf_page(heap, page)->used)
+			wrong = "a page on the list of free pages is free";
+	if (!wrong && others != heap->handle_pages)
+		wrong = "each page is an object's, a handle's or on the list of free pages";
+	for (slot = heap->free_slot; slot != heap->fresh_slot && !wrong; slot = *cf_word(heap, slot) & ~CF_FREE, slots++)
+		if (!(*cf_word(heap, slot) & CF_FREE))
+			wrong = "a slot on the list of free slots is free";
+	if (!wrong && heap->nonmoving &&
+	    (slots != heap->free_frames || used + slots != heap->end_slot - heap->first_slot))
+		wrong = "each block-frame is an object's or free";
+	if (!wrong && !heap->nonmoving && total + slots != heap->handle_pages << heap->page_shift)
+		wrong = "each slot is an object's or free";
+	cf_unlock(heap);
+	return wrong;
+}
+
+/* ------ making a heap ---------------------------------------------------------------------------- */
+
+static uint32_t cf_meta_bytes(uint32_t blocks, uint32_t ref_bytes)
+{
+	return ((blocks + 31) / 32 * 8 + blocks * ref_bytes + 7) & ~7u;
+}
+
+/* Blocks of @units words that a page has room for, with what describes them. */
+static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_bytes)
+{
+	uint32_t bytes = 4u << heap->page_shift;
+	uint32_t blocks = bytes / (units * 4 + ref_bytes);
+
+	while (blocks > 1 && blocks * units * 4 + cf_meta_bytes(blocks, ref_bytes) > bytes)
+		blocks--;
+	return blocks;
+}
+
+/* The size-class of at least @units words a block: as large as the page allows for as many blocks. */
+static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t units)
+{
+	uint32_t ref_bytes = heap->wide ? 8 : 4;
+	uint32_t words = heap->page_mask + 1;
+	uint32_t blocks = cf_fit(heap, units, ref_bytes);
+	uint32_t rows, meta, more;
+
+	if (blocks <= 1) {
+		class->per_page = 1;
+		class->units = words;
+	} else {
+		class->per_page = blocks;
+		meta = cf_meta_bytes(blocks, ref_bytes);
+		more = (words - meta / 4) / blocks;
+		if (!heap->nonmoving) /* alignment to 16 bytes is not lost */
+			more &= ~3u;
+		class->units = more > units ? more : units;
+		class->meta = words - meta / 4;
+	}
+	rows = (class->per_page + 31) / 32;
+	class->half = class->per_page / 2;
+	class->rows_all = UINT32_MAX >> (32 - rows);
+	class->last_row = rows - 1;
+	class->last_all = UINT32_MAX >> (rows * 32 - class->per_page);
+	class->first_all = cf_row_all(class, 0);
+	class->refs = rows * 2;
+	class->inverse = (0x10000u + class->units - 1) / class->units;
+}
+
+static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config)
+{
+	uint32_t words = heap->page_mask + 1;
+	uint32_t least = heap->nonmoving ? 1 : CF_MIN_UNITS;
+	uint32_t step, shift, coarse, units = 0;
+
+	/* So that a page has no more blocks than its rows, whatever word of it cf_locate() is asked for. */
+	if (least < words / (CF_MAX_ROWS * 32))
+		least = words / (CF_MAX_ROWS * 32);
+	for (step = 0; units < words; step++) {
+		struct cf_class *class = &heap->classes[heap->nr_classes];
+		uint16_t max_not_full = config->max_not_full;
+
+		/* the largest size, in units, that cf_class_for() sends here */
+		units = step + 1;
+		if (step >= CF_SINGLE) {
+			shift = ((step - CF_SKIPPED) >> CF_FINE_LOG2) - 1;
+			units = (units - CF_SKIPPED - (shift << CF_FINE_LOG2)) << shift;
+		}
+		units = units < least ? least : cf_min(units, words);
+		if (!heap->nr_classes || units > class[-1].units) {
+			/* up to the next multiple of 1/8 */
+			coarse = cf_log2(units - !!(units - 1));
+			coarse = coarse > CF_STEPS_LOG2 ? (1u << (coarse - CF_STEPS_LOG2)) - 1 : 0;
+			cf_make_class(heap, class, cf_min((units + coarse) & ~coarse, words));
+			if (config->class_max_not_full &&
+			    config->class_max_not_full[heap->nr_classes])
+				max_not_full = config->class_max_not_full[heap->nr_classes];
+			class->max_not_full = max_not_full ? max_not_full : 1;
+			class->limit = heap->deferred ? UINT32_MAX : class->max_not_full;
+			heap->nr_classes++;
+		}
+		heap->class_of[step] = (uint16_t)(offsetof(struct cf_heap, classes) +
+						  (heap->nr_classes - 1) * sizeof(*class));
+	}
+}
+
+/*
+ * How many block-frames, and how many virtual pages for them. Even if each page holds the class that
+ * fits it worst, and each class has its not-full pages, the block-frames shall be used up first. An
+ * eighth of the memory is all that is given to not-full pages beyond one a class.
+ */
+static uint32_t cf_count_frames(const struct cf_heap *heap, uint64_t bytes, uint32_t *pages)
+{
+	uint64_t page_bytes = ((uint64_t)4 << heap->page_shift) + sizeof(struct cf_page);
+	uint64_t loose = 0, frames, frame_bytes = ((uint64_t)1 << heap->unit_shift) + 4;
+	uint32_t i, in_page = UINT32_MAX;
+
+	for (i = 0; i < heap->nr_classes; i++) {
+		const struct cf_class *class = &heap->classes[i];
+
+		in_page = cf_min(in_page, class->per_page * class->units);
+		loose += class->max_not_full;
+	}
+	if (loose * page_bytes > bytes / 8)
+		loose = bytes / 8 / page_bytes;
+	/* what alignment of the three parts may cost, and the page begun */
+	loose += 2;
+	if (bytes < loose * page_bytes + 2 * frame_bytes)
+		return 0;
+	bytes -= loose * page_bytes + 2 * frame_bytes;
+	frames = bytes * in_page / (frame_bytes * in_page + page_bytes);
+	*pages = (uint32_t)(frames / in_page + loose - 1);
+	return (uint32_t)frames;
+}
+
+/* Lay out the buffer of @bytes behind the heap itself. */
+static bool cf_lay_out(struct cf_heap *heap, uint64_t bytes)
+{
+	uint32_t page_words = 1u << heap->page_shift;
+	size_t own = sizeof(*heap);
+	uint32_t pages = 0, frames;
+
+	if (heap->nonmoving) {
+		frames = cf_count_frames(heap, bytes - own, &pages);
+		if (!frames)
+			return false;
+		heap->first_slot = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+		heap->fresh_slot = heap->first_slot;
+		heap->free_slot = heap->first_slot;
+		heap->end_slot = heap->first_slot + frames;
+		heap->free_frames = frames;
+		heap->first_page = (heap->end_slot + page_words - 1) >> heap->page_shift;
+		heap->frames = (heap->first_page + pages) << heap->page_shift;
+		heap->frames = ((heap->frames - 1) | ((1u << (heap->unit_shift - 2)) - 1)) + 1;
+	} else {
+		uint32_t all = (uint32_t)(bytes >> heap->unit_shift >> heap->page_shift);
+
+		if (bytes < own)
+			return false;
+		pages = (uint32_t)((bytes - own) /
+				   (((uint64_t)4 << heap->page_shift) + sizeof(struct cf_page)));
+		while (pages && own + pages * sizeof(struct cf_page) >
+				(uint64_t)(all - pages) * page_words * 4)
+			pages--;
+		heap->first_page = all - pages;
+	}
+	if (pages < CF_MIN_PAGES)
+		return false;
+	heap->pages = pages;
+	heap->free_pages = pages;
+	heap->headers = own - heap->first_page * sizeof(struct cf_page);
+	return true;
+}
+
+static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
+{
+	return value >= least && value <= most && !(value & (value - 1));
+}
+
+struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config)
+{
+	static const struct cf_config defaults;
+	uint32_t page_size, block_size;
+	struct cf_heap *heap;
+	uintptr_t start, align;
+
+	if (!config)
+		config = &defaults;
+	page_size = config->page_size ? config->page_size : CF_PAGE_SIZE;
+	block_size = config->block_size ? config->block_size : CF_BLOCK_SIZE;
+	if (!buffer || !cf_is_power(page_size, 256, 65536) ||
+	    !cf_is_power(block_size, 16, page_size) || !config->lock != !config->unlock ||
+	    (config->engine != CF_MOVING && config->engine != CF_NONMOVING))
+		return NULL;
+	align = config->engine == CF_MOVING ? page_size : block_size;
+	start = ((uintptr_t)buffer + align - 1) & ~(align - 1);
+	if (start < (uintptr_t)buffer || start - (uintptr_t)buffer > size)
+		return NULL;
+	size -= start - (uintptr_t)buffer;
+	if (size < sizeof(*heap) || (uint64_t)size > (uint64_t)8 << 30)
+		return NULL;
+
+	heap = (struct cf_heap *)start;
+	cf_clear((uint32_t *)heap, sizeof(*heap) / 4);
+	heap->nonmoving = config->engine == CF_NONMOVING;
+	heap->wide = config->wide || size > CF_WIDE_ABOVE;
+	heap->deferred = config->deferred;
+	heap->max_size = page_size;
+	heap->lock = config->lock;
+	heap->unlock = config->unlock;
+	heap->lock_arg = config->lock_arg;
+	heap->page_shift = cf_log2(page_size) - 2;
+	heap->unit_shift = 2;
+	if (heap->nonmoving) {
+		heap->unit_shift = cf_log2(block_size);
+		heap->page_shift = cf_log2(page_size) - heap->unit_shift;
+	}
+	heap->page_mask = (1u << heap->page_shift) - 1;
+	heap->words = (uint32_t)(size / 4);
+	if (!heap->nonmoving && !config->lock && heap->wide) {
+		heap->wide_words = heap->words;
+		heap->wide_size = heap->max_size;
+	} else if (!heap->nonmoving && !config->lock) {
+		heap->fast_words = heap->words;
+		heap->fast_size = heap->max_size;
+	}
+	heap->pin_one = heap->wide ? 1 : 2u << cf_log2(heap->words - 1);
+	heap->stamp_one = heap->pin_one << CF_PIN_BITS;
+	cf_make_classes(heap, config);
+	if (!cf_lay_out(heap, size))
+		return NULL;
+	/* Not in the first allocation, which has a page to open. */
+	cf_more_slots(heap);
+	return heap;
+}

@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Tests of the library against a reference model, in KTAP. Usage: test_compactfit [OPERATIONS [SEED]]
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compactfit.h"
+
+static unsigned long operations = 20000;
+static uint64_t seed = 1;
+static unsigned int number;
+static bool failed; /* the case that runs */
+static bool any_failed;
+
+static bool check_at(bool holds, int line, const char *what)
+{
+	if (!holds && !failed)
+		printf("# line %d: %s\n", line, what);
+	failed |= !holds;
+	return holds;
+}
+
+#define check(condition) check_at(condition, __LINE__, #condition)
+
+static bool sound_at(struct cf_heap *heap, int line)
+{
+	const char *wrong = cf_verify(heap);
+
+	return check_at(!wrong, line, wrong);
+}
+
+#define sound(heap) sound_at(heap, __LINE__)
+
+__attribute__((format(printf, 1, 2))) static void done(const char *format, ...)
+{
+	va_list args;
+
+	printf("%s %u ", failed ? "not ok" : "ok", ++number);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	any_failed |= failed;
+	failed = false;
+}
+
+/* xorshift64*, Marsaglia and Vigna */
+static uint64_t rnd(void)
+{
+	seed ^= seed >> 12;
+	seed ^= seed << 25;
+	seed ^= seed >> 27;
+	return seed * 2685821657736338717u;
+}
+
+static size_t below(size_t limit)
+{
+	return rnd() % limit;
+}
+
+/* ------ a heap and its configuration ------------------------------------------------------------- */
+
+struct setup {
+	const char *name;
+	size_t size;
+	struct cf_config config;
+};
+
+static const uint16_t per_class[CF_MAX_CLASSES] = { 2, 0, 5, 1, 3 };
+
+static const struct setup setups[] = {
+	{ "moving", 1 << 20, { 0 } },
+	{ "moving, wide", 1 << 20, { .wide = true } },
+	{ "moving, K = 3", 1 << 20, { .max_not_full = 3 } },
+	{ "moving, never compacting", 1 << 20, { .max_not_full = CF_UNLIMITED } },
+	{ "moving, deferred", 1 << 20, { .deferred = true } },
+	{ "moving, K by size-class", 1 << 20,
+	  { .max_not_full = 2, .class_max_not_full = per_class } },
+	{ "moving, 9 MiB", 9 << 20, { 0 } },
+	{ "moving, 64 KiB in pages of 1 KiB", 64 << 10, { .page_size = 1024 } },
+	{ "moving, pages of 256 bytes, wide", 64 << 10, { .page_size = 256, .wide = true } },
+	{ "moving, pages of 64 KiB", 4 << 20, { .page_size = 65536 } },
+	{ "non-moving", 1 << 20, { .engine = CF_NONMOVING } },
+	{ "non-moving, wide", 1 << 20, { .engine = CF_NONMOVING, .wide = true } },
+	{ "non-moving, K = 3", 1 << 20, { .engine = CF_NONMOVING, .max_not_full = 3 } },
+	{ "non-moving, deferred", 1 << 20, { .engine = CF_NONMOVING, .deferred = true } },
+	{ "non-moving, block-frames of 16 bytes", 1 << 20,
+	  { .engine = CF_NONMOVING, .block_size = 16 } },
+	{ "non-moving, block-frames of a page", 1 << 20,
+	  { .engine = CF_NONMOVING, .block_size = 16384 } },
+	{ "non-moving, 64 KiB in pages of 1 KiB", 64 << 10,
+	  { .engine = CF_NONMOVING, .page_size = 1024, .block_size = 32 } },
+};
+
+#define SETUPS (sizeof(setups) / sizeof(setups[0]))
+
+static void *buffer;
+static const size_t guard = 64; /* bytes behind the buffer that nobody may write to */
+
+static struct cf_heap *make(const struct setup *setup)
+{
+	struct cf_heap *heap;
+
+	free(buffer);
+	buffer = malloc(setup->size + guard);
+	memset(buffer, 0xa5, setup->size + guard);
+	heap = cf_init(buffer, setup->size, &setup->config);
+	if (check(heap))
+		sound(heap);
+	return heap;
+}
+
+static void unmake(const struct setup *setup)
+{
+	size_t i;
+
+	for (i = 0; i < guard; i++)
+		check(((unsigned char *)buffer)[setup->size + i] == 0xa5);
+	free(buffer);
+	buffer = NULL;
+}
+
+/* ------ the model: what each object holds -------------------------------------------------------- */
+
+struct object {
+	cf_handle handle;
+	size_t size;
+	unsigned int pins;
+	uint32_t pattern;
+	void *pinned_at;
+};
+
+static unsigned char byte_of(const struct object *object, size_t i)
+{
+	return (unsigned char)((object->pattern + i) * 2654435761u >> 24);
+}
+
+static void fill(struct cf_heap *heap, const struct object *object, size_t from)
+{
+	size_t length, i;
+	unsigned char *at;
+
+	while (from < object->size) {
+		at = cf_at(heap, object->handle, from, &length);
+		if (!check(at && length))
+			return;
+		for (i = 0; i < length && from < object->size; i++, from++)
+			at[i] = byte_of(object, from);
+	}
+}
+
+static bool holds(struct cf_heap *heap, const struct object *object, size_t size)
+{
+	size_t length, i, from = 0;
+	unsigned char *at;
+
+	while (from < size) {
+		at = cf_at(heap, object->handle, from, &length);
+		if (!at || !length)
+			return false;
+		for (i = 0; i < length && from < size; i++, from++)
+			if (at[i] != byte_of(object, from))
+				return false;
+	}
+	return true;
+}
+
+static size_t some_size(const struct cf_heap *heap)
+{
+	switch (below(8)) {
+	case 0:
+		return 1 + below(cf_max_size(heap));
+	case 1:
+		return cf_class_size(heap, (unsigned int)below(cf_class_count(heap)));
+	default:
+		return 1 + below(cf_max_size(heap) < 300 ? cf_max_size(heap) : 300);
+	}
+}
+
+#define OBJECTS 4096
+
+struct model {
+	struct cf_heap *heap;
+	const struct setup *setup;
+	struct object objects[OBJECTS];
+	size_t nr;
+	cf_handle stale; /* of an object that was freed */
+};
+
+static void step_malloc(struct model *m)
+{
+	struct object *object = &m->objects[m->nr];
+	size_t align = 1, guaranteed;
+	int status;
+
+	if (m->nr == OBJECTS)
+		return;
+	*object = (struct object){ .size = some_size(m->heap), .pattern = (uint32_t)rnd() };
+	guaranteed = cf_bound(m->heap, object->size);
+	if (below(8)) {
+		status = cf_malloc(m->heap, object->size, &object->handle);
+		align = object->size & -object->size;
+		if (align > 16)
+			align = 16;
+	} else {
+		align = (size_t)1 << below(m->setup->config.engine ? 5 : 9);
+		status = cf_aligned_alloc(m->heap, align, object->size, &object->handle);
+		guaranteed = 0;
+	}
+	check(status == CF_OK || status == CF_ENOMEM);
+	check(status == CF_OK || !guaranteed);
+	if (status)
+		return;
+	check(cf_usable_size(m->heap, object->handle) >= object->size);
+	check((uintptr_t)cf_at(m->heap, object->handle, 0, NULL) % align == 0);
+	fill(m->heap, object, 0);
+	m->nr++;
+}
+
+static void step_free(struct model *m, size_t i)
+{
+	struct object *object = &m->objects[i];
+
+	check(holds(m->heap, object, object->size));
+	if (object->pins) {
+		check(cf_free(m->heap, object->handle) == CF_EPINNED);
+		return;
+	}
+	check(cf_free(m->heap, object->handle) == CF_OK);
+	check(cf_free(m->heap, object->handle) == CF_ESTALE);
+	m->stale = object->handle;
+	*object = m->objects[--m->nr];
+}
+
+static void step_realloc(struct model *m, size_t i)
+{
+	struct object *object = &m->objects[i];
+	size_t size = some_size(m->heap);
+	size_t common = size < object->size ? size : object->size;
+	int status = cf_realloc(m->heap, object->handle, size);
+
+	if (object->pins) {
+		check(status == CF_EPINNED);
+		return;
+	}
+	check(status == CF_OK || status == CF_ENOMEM);
+	if (status) {
+		check(holds(m->heap, object, object->size));
+		return;
+	}
+	check(holds(m->heap, object, common));
+	object->size = size;
+	fill(m->heap, object, common);
+}
+
+static void step_pin(struct model *m, size_t i)
+{
+	struct object *object = &m->objects[i];
+	int status;
+
+	if (below(2)) {
+		status = cf_pin(m->heap, object->handle);
+		check(status == (object->pins == CF_MAX_PINS ? CF_EPINS : CF_OK));
+		if (status)
+			return;
+		if (!object->pins++)
+			object->pinned_at = cf_at(m->heap, object->handle, 0, NULL);
+	} else {
+		if (object->pins)
+			check(object->pinned_at == cf_at(m->heap, object->handle, 0, NULL));
+		status = cf_unpin(m->heap, object->handle);
+		check(status == (object->pins ? CF_OK : CF_EPINS));
+		object->pins -= !status;
+	}
+}
+
+/* As many objects as the bound says, of one size, are there. */
+static void step_bound(struct model *m)
+{
+	size_t size = some_size(m->heap), bound = cf_bound(m->heap, size), i;
+	cf_handle *handles = malloc((bound + 1) * sizeof(*handles));
+
+	for (i = 0; i < bound; i++)
+		check(cf_malloc(m->heap, size, &handles[i]) == CF_OK);
+	sound(m->heap);
+	while (i--)
+		check(cf_free(m->heap, handles[i]) == CF_OK);
+	free(handles);
+}
+
+static void step_compact(struct model *m)
+{
+	size_t budget = below(4) ? below(4096) : (size_t)1 << 40;
+	size_t moved = cf_compact(m->heap, budget);
+
+	check(moved <= budget);
+	if (budget > (size_t)1 << 30)
+		check(cf_debt(m->heap) == 0);
+	if (!m->setup->config.deferred)
+		check(moved == 0);
+}
+
+static void step(struct model *m)
+{
+	unsigned int kind = (unsigned int)below(1000);
+	size_t i = m->nr ? below(m->nr) : 0;
+
+	if (kind < 450 || !m->nr)
+		step_malloc(m);
+	else if (kind < 840)
+		step_free(m, i);
+	else if (kind < 900)
+		step_realloc(m, i);
+	else if (kind < 990)
+		step_pin(m, kind < 940 ? i : below(m->nr < 8 ? m->nr : 8));
+	else if (kind < 999)
+		step_compact(m);
+	else
+		step_bound(m);
+}
+
+static void test_model(const struct setup *setup)
+{
+	struct model *m = calloc(1, sizeof(*m));
+	struct cf_stats stats;
+	unsigned long i;
+
+	m->setup = setup;
+	m->heap = make(setup);
+	for (i = 0; i < operations && !failed; i++) {
+		step(m);
+		if (i % 64 == 0)
+			sound(m->heap);
+		/* now and then all but nothing is left */
+		if (i % 4096 == 4095)
+			while (m->nr > 16 && !failed) {
+				while (m->objects[m->nr - 1].pins--)
+					cf_unpin(m->heap, m->objects[m->nr - 1].handle);
+				m->objects[m->nr - 1].pins = 0;
+				step_free(m, m->nr - 1);
+			}
+	}
+	while (m->nr && !failed) {
+		while (m->objects[0].pins) {
+			check(cf_unpin(m->heap, m->objects[0].handle) == CF_OK);
+			m->objects[0].pins--;
+		}
+		step_free(m, 0);
+	}
+	sound(m->heap);
+	cf_get_stats(m->heap, &stats);
+	check(!stats.objects && !stats.pinned && !stats.not_full_pages && !stats.stuck_pages);
+	check(stats.free_pages + stats.handle_pages == stats.pages);
+	unmake(setup);
+	free(m);
+	done("random operations keep every byte and every invariant: %s", setup->name);
+}
+
+/* ------ misuse ----------------------------------------------------------------------------------- */
+
+static void test_misuse(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	cf_handle a, b, made_up;
+	size_t length = 1;
+	int i;
+
+	check(cf_malloc(heap, 0, &a) == CF_ESIZE && !a.slot);
+	check(cf_malloc(heap, cf_max_size(heap) + 1, &a) == CF_ESIZE);
+	check(cf_malloc(heap, SIZE_MAX, &a) == CF_ESIZE);
+	check(cf_calloc(heap, 0, 8, &a) == CF_ESIZE);
+	check(cf_calloc(heap, 8, 0, &a) == CF_ESIZE);
+	check(cf_calloc(heap, SIZE_MAX / 2, 3, &a) == CF_ESIZE);
+	check(cf_aligned_alloc(heap, 0, 8, &a) == CF_EINVAL);
+	check(cf_aligned_alloc(heap, 24, 8, &a) == CF_EINVAL);
+	check(cf_aligned_alloc(heap, 2 * cf_max_size(heap), 8, &a) == CF_EINVAL);
+	check(cf_aligned_alloc(heap, 8, 0, &a) == CF_ESIZE);
+	check(cf_bound(heap, 0) == 0 && cf_bound(heap, SIZE_MAX) == 0);
+	check(cf_class_of(heap, 0) == -1 && cf_class_size(heap, CF_MAX_CLASSES) == 0);
+	check(cf_class_per_page(heap, CF_MAX_CLASSES) == 0);
+	sound(heap);
+
+	check(cf_calloc(heap, 5, 20, &a) == CF_OK);
+	check(cf_malloc(heap, 100, &b) == CF_OK);
+	for (i = 0; i < 100; i++)
+		check(*(char *)cf_at(heap, a, (size_t)i, NULL) == 0);
+	check(!cf_at(heap, a, cf_usable_size(heap, a), &length) && !length);
+	check(!cf_at(heap, a, SIZE_MAX, NULL));
+	check(cf_unpin(heap, a) == CF_EPINS);
+	check(cf_realloc(heap, a, 0) == CF_ESIZE);
+	check(cf_realloc(heap, a, SIZE_MAX) == CF_ESIZE);
+	check(cf_free(heap, a) == CF_OK);
+	check(cf_check_handle(heap, a) == CF_ESTALE && cf_check_handle(heap, b) == CF_OK);
+	check(cf_free(heap, a) == CF_ESTALE);
+	check(cf_realloc(heap, a, 8) == CF_ESTALE);
+	check(cf_realloc(heap, a, 0) == CF_ESTALE);
+	check(cf_pin(heap, a) == CF_ESTALE && cf_unpin(heap, a) == CF_ESTALE);
+	check(cf_usable_size(heap, a) == 0 && !cf_at(heap, a, 0, NULL));
+
+	/* the slot is used again: another stamp */
+	made_up = a;
+	check(cf_malloc(heap, 100, &a) == CF_OK && a.slot == made_up.slot);
+	check(cf_free(heap, made_up) == CF_ESTALE);
+	made_up = a;
+	made_up.stamp--;
+	check(cf_free(heap, made_up) == CF_ESTALE);
+	/* any 64 bits for a handle */
+	for (i = 0; i < 200000; i++) {
+		made_up.slot = (uint32_t)rnd() >> below(32);
+		made_up.stamp = below(4) ? (uint32_t)rnd() | 0x100 : a.stamp;
+		if (made_up.slot != a.slot && made_up.slot != b.slot)
+			check(cf_free(heap, made_up) == CF_ESTALE);
+	}
+	check(cf_free(heap, (cf_handle){ 0, 0 }) == CF_ESTALE);
+	sound(heap);
+	check(cf_free(heap, a) == CF_OK && cf_free(heap, b) == CF_OK);
+	unmake(setup);
+	done("misuse is answered and changes nothing: %s", setup->name);
+}
+
+/* A heap is made again in the same buffer: handles of the old one are of no use in it. */
+static void test_again(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	cf_handle old[256], handle;
+	int round, i, nr;
+
+	for (round = 0; round < 8; round++) {
+		for (nr = 0; nr < 256; nr++)
+			if (cf_malloc(heap, 40, &old[nr]))
+				break;
+		heap = cf_init(buffer, setup->size, &setup->config);
+		for (i = 0; i < round; i++)
+			check(cf_malloc(heap, 40, &handle) == CF_OK);
+		for (i = round; i < nr; i++)
+			check(cf_free(heap, old[i]) == CF_ESTALE);
+		sound(heap);
+	}
+	unmake(setup);
+	done("handles of a heap that was there before are stale: %s", setup->name);
+}
+
+static int held;
+
+static void take(void *arg)
+{
+	check(arg == &held && held++ == 0);
+}
+
+static void drop(void *arg)
+{
+	check(arg == &held && --held == 0);
+}
+
+static void test_lock(void)
+{
+	struct setup setup = { "", 1 << 20,
+			       { .lock = take, .unlock = drop, .lock_arg = &held } };
+	struct model *m = calloc(1, sizeof(*m));
+	int i;
+
+	m->setup = &setup;
+	m->heap = make(&setup);
+	for (i = 0; i < 2000; i++)
+		step(m);
+	check(held == 0);
+	unmake(&setup);
+	free(m);
+	done("lock hooks are called in pairs, never nested");
+}
+
+static void test_init(void)
+{
+	static const struct cf_config wrong[] = {
+		{ .engine = (enum cf_engine)2 },
+		{ .page_size = 128 },
+		{ .page_size = 131072 },
+		{ .page_size = 3000 },
+		{ .engine = CF_NONMOVING, .block_size = 8 },
+		{ .engine = CF_NONMOVING, .block_size = 32768 },
+		{ .engine = CF_NONMOVING, .block_size = 48 },
+		{ .lock = take },
+		{ .unlock = drop },
+	};
+	static const struct cf_config nonmoving = { .engine = CF_NONMOVING };
+	size_t i, size, offset, at;
+
+	buffer = malloc(1 << 20);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		check(!cf_init(buffer, 1 << 20, &wrong[i]));
+	check(!cf_init(NULL, 1 << 20, NULL));
+	check(!cf_init(buffer, 0, NULL));
+	check(!cf_init(buffer, 16384, NULL));
+	for (size = 0; size < 3 * 16384; size += 512) {
+		check(!cf_init(buffer, size, NULL));
+		check(!cf_init(buffer, size < 12000 ? size : 12000, &nonmoving));
+	}
+	check(!cf_init((void *)(UINTPTR_MAX - 100), 50, NULL));
+	check(!cf_init((void *)(UINTPTR_MAX - 100), SIZE_MAX, NULL));
+	if (SIZE_MAX > UINT32_MAX)
+		check(!cf_init(buffer, (size_t)(((uint64_t)8 << 30) + 65536), NULL));
+	free(buffer);
+	done("a wrong configuration makes no heap");
+
+	/* whatever the size and alignment, what is allocated lies in the buffer */
+	for (i = 0; i < SETUPS * 200; i++) {
+		struct setup setup = setups[i % SETUPS];
+		struct cf_heap *heap;
+		cf_handle handle;
+
+		size = below(setup.size / 4);
+		offset = below(32768);
+		buffer = malloc(size + offset + guard);
+		memset((char *)buffer + offset + size, 0xa5, guard);
+		heap = cf_init((char *)buffer + offset, size, &setup.config);
+		if (heap) {
+			check((char *)heap >= (char *)buffer + offset);
+			while (!cf_malloc(heap, 1 + below(100), &handle)) {
+				size_t length, last = cf_usable_size(heap, handle) - 1;
+				char *byte = cf_at(heap, handle, last, &length);
+
+				check(byte >= (char *)buffer + offset && length == 1);
+				check(byte < (char *)buffer + offset + size);
+				*byte = 0;
+			}
+			sound(heap);
+		}
+		for (at = 0; at < guard; at++)
+			check(((unsigned char *)buffer)[offset + size + at] == 0xa5);
+		free(buffer);
+	}
+	buffer = NULL;
+	done("a heap stays within its buffer");
+}
+
+/* ------ the paper's statements ------------------------------------------------------------------- */
+
+/* Rule 1, Rule 2 and the three cases in which nothing moves. */
+static void test_rules(void)
+{
+	struct cf_heap *heap = make(&setups[0]);
+	unsigned int n = cf_class_per_page(heap, (unsigned int)cf_class_of(heap, 1000)), i;
+	cf_handle handles[64];
+	struct cf_stats stats;
+
+	check(3 * n <= 64 && n > 3);
+	for (i = 0; i < 3 * n; i++)
+		check(cf_malloc(heap, 1000, &handles[i]) == CF_OK);
+	cf_get_stats(heap, &stats);
+	check(stats.not_full_pages == 0 && stats.moves == 0);
+
+	/* no not-full page: Rule 1 */
+	check(cf_free(heap, handles[0]) == CF_OK);
+	cf_get_stats(heap, &stats);
+	check(stats.not_full_pages == 1 && stats.moves == 0);
+	/* an object of the not-full page: nothing moves */
+	check(cf_free(heap, handles[1]) == CF_OK);
+	cf_get_stats(heap, &stats);
+	check(stats.not_full_pages == 1 && stats.moves == 0);
+	/* an object of a full page: Rule 2, one moves */
+	check(cf_free(heap, handles[n]) == CF_OK);
+	cf_get_stats(heap, &stats);
+	check(stats.not_full_pages == 1 && stats.moves == 1);
+	/* until the not-full page is empty and free for all */
+	for (i = 2; i < n - 1; i++)
+		check(cf_free(heap, handles[2 * n + i]) == CF_OK);
+	cf_get_stats(heap, &stats);
+	check(stats.not_full_pages == 0 && stats.moves == n - 2);
+	check(stats.free_pages + stats.handle_pages + 2 == stats.pages);
+	sound(heap);
+	unmake(&setups[0]);
+	done("Rule 1 and Rule 2 move what they say");
+}
+
+/* Objects are moved away from pages that are at most half full, allocated in those that are more. */
+static void test_order(void)
+{
+	struct cf_heap *heap = make(&setups[2]); /* K = 3 */
+	unsigned int n = cf_class_per_page(heap, (unsigned int)cf_class_of(heap, 1000)), i;
+	cf_handle handles[64], fresh;
+	void *half, *most, *at;
+
+	check(4 * n <= 64 && n > 3);
+	for (i = 0; i < 4 * n; i++)
+		check(cf_malloc(heap, 1000, &handles[i]) == CF_OK);
+	/* of the pages, the first loses an object, the second too, the third half of its */
+	check(cf_free(heap, handles[0]) == CF_OK);
+	check(cf_free(heap, handles[n]) == CF_OK);
+	for (i = 0; i < n - n / 2; i++)
+		check(cf_free(heap, handles[2 * n + i]) == CF_OK);
+	most = cf_at(heap, handles[2 * n - 1], 0, NULL);
+	half = cf_at(heap, handles[3 * n - 1], 0, NULL);
+	check(cf_malloc(heap, 1000, &fresh) == CF_OK);
+	at = cf_at(heap, fresh, 0, NULL);
+	check((uintptr_t)at / CF_PAGE_SIZE == (uintptr_t)most / CF_PAGE_SIZE);
+	check((uintptr_t)at / CF_PAGE_SIZE != (uintptr_t)half / CF_PAGE_SIZE);
+	sound(heap);
+	unmake(&setups[2]);
+	done("objects are allocated in pages more than half full");
+}
+
+/* An allocation that fails takes no memory, be it a page for the object or for handles that is missing. */
+static void test_exhaustion(void)
+{
+	struct cf_config config = { .page_size = 256 };
+	bool page_left = false, none_left = false;
+	struct cf_stats before, after;
+	struct cf_heap *heap;
+	cf_handle handle;
+	size_t size;
+
+	for (size = 32 << 10; size < 96 << 10; size += 256) {
+		buffer = malloc(size);
+		heap = cf_init(buffer, size, &config);
+		if (!check(heap))
+			break;
+		do
+			cf_get_stats(heap, &before);
+		while (!cf_malloc(heap, 256, &handle));
+		cf_get_stats(heap, &after);
+		check(!memcmp(&before, &after, sizeof(before)));
+		check(!handle.slot && !handle.stamp);
+		check(after.free_pages <= 1);
+		page_left |= after.free_pages == 1;
+		none_left |= !after.free_pages;
+		sound(heap);
+		free(buffer);
+	}
+	buffer = NULL;
+	check(page_left && none_left);
+	done("an allocation that fails takes nothing");
+}
+
+/*
+ * Proposition 1: a free moves nothing as long as fewer than K - 1 were not followed by an allocation.
+ * (The paper says K, and forgets the not-full page that an allocation begins.)
+ */
+static void test_proposition(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	unsigned int k = setup->config.max_not_full, count = 0, i;
+	struct cf_stats before, after;
+	size_t nr = 0, pick;
+	cf_handle *handles = malloc(sizeof(*handles) * 8192);
+
+	for (i = 0; i < operations && !failed; i++) {
+		if ((below(2) || !nr) && nr < 8192) {
+			if (!cf_malloc(heap, 200, &handles[nr])) {
+				nr++;
+				count -= !!count;
+			}
+			continue;
+		}
+		pick = below(nr);
+		cf_get_stats(heap, &before);
+		check(before.not_full_pages <= count + 1 || count + 1 >= k);
+		check(cf_free(heap, handles[pick]) == CF_OK);
+		cf_get_stats(heap, &after);
+		check(count + 1 >= k || before.moves == after.moves);
+		count++;
+		handles[pick] = handles[--nr];
+	}
+	free(handles);
+	unmake(setup);
+	done("a free that Proposition 1 speaks of moves nothing: %s", setup->name);
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc > 1)
+		operations = strtoul(argv[1], NULL, 0);
+	if (argc > 2)
+		seed = strtoull(argv[2], NULL, 0);
+	printf("TAP version 14\n");
+	test_init();
+	for (i = 0; i < SETUPS; i++)
+		test_model(&setups[i]);
+	for (i = 0; i < SETUPS; i++)
+		test_misuse(&setups[i]);
+	for (i = 0; i < SETUPS; i++)
+		test_again(&setups[i]);
+	test_lock();
+	test_rules();
+	test_order();
+	test_exhaustion();
+	test_proposition(&setups[2]);
+	test_proposition(&setups[12]);
+	printf("1..%u\n", number);
+	return any_failed;
+}

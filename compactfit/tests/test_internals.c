@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Tests that look inside, in KTAP: cf_verify() finds what is broken, and the tests of the library rely on
+ * that.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/compactfit.c"
+
+static struct cf_heap *heap;
+static cf_handle first, second; /* of one page, which is not full */
+static struct cf_page *page;
+static uint32_t *meta;
+static struct cf_class *class;
+
+struct breakage {
+	const char *sentence;
+	void (*make)(void);
+	enum cf_engine engine;
+};
+
+static void pin_bit_of_free(void)
+{
+	*cf_pinned_row(class, meta, 0) |= 1u << 5;
+}
+
+static void slot_elsewhere(void)
+{
+	++*cf_word(heap, first.slot);
+}
+
+static void frame_elsewhere(void)
+{
+	++*cf_word(heap, *cf_word(heap, first.slot));
+}
+
+static void pin_bit_of_unpinned(void)
+{
+	*cf_pinned_row(class, meta, 0) |= 1;
+}
+
+static void row_used_for_nothing(void)
+{
+	page->rows_used |= 2;
+	meta[1] = cf_row_all(class, 1);
+	*cf_pinned_row(class, meta, 1) = 0;
+}
+
+static void row_not_free(void)
+{
+	page->rows_free &= ~1u;
+}
+
+static void count_wrong(void)
+{
+	page->used++;
+}
+
+static void list_wrong(void)
+{
+	page->list = CF_STUCK;
+}
+
+static void link_wrong(void)
+{
+	page->prev = 1;
+}
+
+static void length_wrong(void)
+{
+	class->nr[CF_NOT_FULL]++;
+}
+
+static void open_wrong(void)
+{
+	class->open = NULL;
+}
+
+static void too_many(void)
+{
+	class->max_not_full = 0;
+}
+
+static void objects_wrong(void)
+{
+	class->objects++;
+}
+
+static void free_page_used(void)
+{
+	heap->free_page = page->page;
+}
+
+static void page_lost(void)
+{
+	heap->handle_pages++;
+}
+
+static void slot_not_free(void)
+{
+	*cf_word(heap, heap->free_slot) &= ~CF_FREE;
+}
+
+static void slot_lost(void)
+{
+	heap->free_slot = heap->fresh_slot;
+}
+
+static void frame_lost(void)
+{
+	heap->free_frames--;
+}
+
+static const struct breakage breakages[] = {
+	{ "a free block is not pinned", pin_bit_of_free, CF_MOVING },
+	{ "a block's slot says where the block is", slot_elsewhere, CF_MOVING },
+	{ "the slot of a block is that of its first block-frame", frame_elsewhere, CF_NONMOVING },
+	{ "a block's pins agree with the bitmap", pin_bit_of_unpinned, CF_MOVING },
+	{ "a row marked used has a used block", row_used_for_nothing, CF_MOVING },
+	{ "a row marked free has a free block", row_not_free, CF_MOVING },
+	{ "a page's counts are those of its blocks", count_wrong, CF_MOVING },
+	{ "a page is on the list that its blocks call for", list_wrong, CF_MOVING },
+	{ "lists are linked both ways, pages of one size-class", link_wrong, CF_MOVING },
+	{ "a list's end and length are right", length_wrong, CF_MOVING },
+	{ "the open page is the last not-full one", open_wrong, CF_MOVING },
+	{ "a size-class has at most K not-full pages (Invariant 1)", too_many, CF_MOVING },
+	{ "the size-classes' counts are those of their pages", objects_wrong, CF_MOVING },
+	{ "a page on the list of free pages is free", free_page_used, CF_MOVING },
+	{ "each page is an object's, a handle's or on the list of free pages", page_lost, CF_MOVING },
+	{ "a slot on the list of free slots is free", slot_not_free, CF_MOVING },
+	{ "each slot is an object's or free", slot_lost, CF_MOVING },
+	{ "each block-frame is an object's or free", frame_lost, CF_NONMOVING },
+};
+
+int main(void)
+{
+	size_t i, size = 1 << 20, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
+	void *buffer = malloc(size);
+
+	printf("TAP version 14\n1..%zu\n", nr);
+	for (i = 0; i < nr; i++) {
+		struct cf_config config = { .engine = breakages[i].engine };
+		const char *found = "nothing";
+		cf_handle gone;
+
+		heap = cf_init(buffer, size, &config);
+		if (!cf_malloc(heap, 60, &first) && !cf_malloc(heap, 60, &second) &&
+		    !cf_malloc(heap, 60, &gone) && !cf_free(heap, gone) && !cf_verify(heap)) {
+			page = cf_page(heap, *cf_word(heap, first.slot) >> heap->page_shift);
+			meta = cf_word(heap, page->meta);
+			class = (struct cf_class *)((char *)heap + page->class);
+			breakages[i].make();
+			found = cf_verify(heap);
+		}
+		if (!found || strcmp(found, breakages[i].sentence)) {
+			printf("# found: %s\nnot ", found ? found : "nothing");
+			wrong++;
+		}
+		printf("ok %zu cf_verify() sees to it: %s\n", i + 1, breakages[i].sentence);
+	}
+	free(buffer);
+	return wrong != 0;
+}

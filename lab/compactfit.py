@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The compact-fit library: built by its own CMake project in the cache, its tests run."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab import console, ktap, paths
+from lab.errors import LabError
+from lab.ktap import Case
+
+SOURCE = paths.REPO / "compactfit"
+PROGRAMS = ("test_compactfit", "test_internals")
+OPERATIONS = 20_000  # random ones, of each configuration of a heap
+SOAK_OPERATIONS = 10_000_000
+BRANCHES = 95.0  # percent of the library's that the tests have to take
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """One way to compile the library and its tests."""
+
+    name: str
+    flags: str
+
+
+SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
+COVERED = Flavour("covered", "-O0 -g --coverage")
+OPTIMISED = Flavour("optimised", "-O2 -Werror")
+
+
+def test(*, soak: bool) -> tuple[list[Case], str]:
+    """The library's cases in each flavour, how many branches they take, and failures' detail."""
+    cases: list[Case] = []
+    details: list[str] = []
+    for flavour in (SANITIZED, COVERED, OPTIMISED):
+        folder = build(flavour)
+        operations = SOAK_OPERATIONS if soak and flavour is OPTIMISED else OPERATIONS
+        for program in PROGRAMS:
+            answer = _command([str(folder / program), str(operations)], folder)
+            found = ktap.parse(answer.stdout)
+            if answer.returncode and all(case.passed for case in found):
+                found.append(Case(f"{program} ends well", passed=False))
+                details.append(answer.stderr)
+            cases += [replace(case, name=f"{case.name} ({flavour.name})") for case in found]
+        if flavour is COVERED:
+            cases.append(coverage(folder))
+    return cases, "\n".join(details)
+
+
+def build(flavour: Flavour) -> Path:
+    """Build the library and its tests in the cache; the folder."""
+    folder = paths.cache() / "compactfit" / flavour.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for command in (
+        ["cmake", "-S", str(SOURCE), "-B", str(folder), f"-DCMAKE_C_FLAGS={flavour.flags}"],
+        ["cmake", "--build", str(folder), f"-j{os.cpu_count()}"],
+    ):
+        answer = _command(command, folder)
+        if answer.returncode:
+            raise LabError(f"building compactfit ({flavour.name}) failed", answer.stderr.strip())
+    return folder
+
+
+def coverage(folder: Path) -> Case:
+    """The branches of the library that the tests of `folder` took, judged."""
+    report = ["-r", str(SOURCE), "--filter", f"{SOURCE}/src/", "--json-summary", "-"]
+    answer = _command([sys.executable, "-m", "gcovr", *report, str(folder)], folder)
+    if answer.returncode:
+        return Case("gcovr counts branches", passed=False, why=answer.stderr.strip())
+    return judge_coverage(float(json.loads(answer.stdout)["branch_percent"]))
+
+
+def judge_coverage(percent: float) -> Case:
+    """Are these percent of the library's branches enough?"""
+    console.say(f"compactfit: the tests take {percent} % of the library's branches")
+    why = "" if percent >= BRANCHES else f"they take {percent} %"
+    return Case(
+        f"the tests take {BRANCHES:g} % of the library's branches", percent >= BRANCHES, why=why
+    )
+
+
+def _command(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    console.show_command(command)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
