@@ -14,7 +14,7 @@ from lab.errors import LabError
 from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
-PROGRAMS = ("test_compactfit", "test_internals")
+PROGRAMS = ("test_compactfit", "test_internals", "test_rivals")
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 BRANCHES = 95.0  # percent of the library's that the tests have to take
@@ -26,11 +26,24 @@ class Flavour:
 
     name: str
     flags: str
+    bench: bool = False
+
+    @property
+    def options(self) -> list[str]:
+        """What cmake is told."""
+        bench = "ON" if self.bench else "OFF"
+        return [
+            "-DCMAKE_BUILD_TYPE=None",
+            f"-DCMAKE_C_FLAGS={self.flags}",
+            f"-DCF_BENCH={bench}",
+            "-DBUILD_TESTING=" + ("OFF" if self.bench else "ON"),
+        ]
 
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
 COVERED = Flavour("covered", "-O0 -g --coverage")
 OPTIMISED = Flavour("optimised", "-O2 -Werror")
+BENCH = Flavour("bench", "-O2", bench=True)
 
 
 def test(*, soak: bool) -> tuple[list[Case], str]:
@@ -58,7 +71,7 @@ def build(flavour: Flavour) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for command in (
-        ["cmake", "-S", str(SOURCE), "-B", str(folder), f"-DCMAKE_C_FLAGS={flavour.flags}"],
+        ["cmake", "-S", str(SOURCE), "-B", str(folder), *flavour.options],
         ["cmake", "--build", str(folder), f"-j{os.cpu_count()}"],
     ):
         answer = _command(command, folder)

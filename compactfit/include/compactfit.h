@@ -98,7 +98,7 @@ struct cf_stats {
 	size_t objects;
 	size_t pinned; /* pinned objects */
 	size_t free_blocks; /* non-moving: free block-frames */
-	uint64_t moves; /* objects moved since cf_init() */
+	uint64_t moves; /* objects moved since cf_init(); of each size-class modulo 2^32 */
 	uint64_t moved_bytes;
 };
 

@@ -9,8 +9,8 @@
  * What the two share is nearly all: a page is a number of blocks of c->units words each, with two
  * bitmaps (which are free, which are pinned; two-dimensional with the header's row masks) and a
  * reference from each block back to its slot at the page's end. A block holds an object in the moving
- * engine; in the non-moving engine it holds the numbers of the object's block-frames, a word each:
- * the paper's block table, spread over its virtual pages (Section 3.3). Moving a block's words and
+ * engine; in the non-moving engine it holds the slots of the object's block-frames, a word each: the
+ * paper's block table, spread over its virtual pages (Section 3.3). Moving a block's words and
  * pointing its slot at the new place is compaction in both.
  *
  * A slot is the paper's abstract address: a word that says where the object's block is, or, marked
@@ -63,7 +63,7 @@ struct cf_page {
 };
 
 struct cf_class {
-	struct cf_page *open; /* the last not-full page, if any: objects are allocated there */
+	struct cf_page *open; /* the last not-full page, or no_page: objects are allocated there */
 	uint32_t units; /* words of a block */
 	uint32_t inverse; /* 2^16 / units, rounded up */
 	uint32_t half; /* of the blocks in a page */
@@ -79,6 +79,7 @@ struct cf_class {
 	uint32_t last[CF_NR_LISTS];
 	uint32_t nr[CF_NR_LISTS];
 	uint32_t pinned;
+	uint32_t moves; /* since cf_init(), wrapping */
 	uint32_t per_page;
 	uint32_t meta; /* words from a page's start to its bitmaps, if it has more than one block */
 };
@@ -112,10 +113,9 @@ struct cf_heap {
 	uint32_t nr_classes;
 	uint32_t first_slot; /* non-moving: that of block-frame 0 */
 	uint32_t free_frames; /* non-moving */
-	uint32_t frames; /* non-moving: where they begin */
+	uint32_t frames; /* non-moving: where that of slot 0 were; modulo 2^32 */
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
-	uint64_t moves;
-	uint64_t moved_words;
+	struct cf_page no_page; /* looks as if its first row had yet to be begun */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
 	void *lock_arg;
@@ -250,14 +250,17 @@ static bool cf_more_slots(struct cf_heap *heap)
 	return true;
 }
 
-/* The caller knows that there is one: free_slot is not 0. */
+/* Returns 0 if all slots are in use. */
 CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
 {
-	uint32_t slot = heap->free_slot, next = slot + 1;
+	uint32_t slot = heap->free_slot, next;
 
 	if (slot != heap->fresh_slot) {
 		next = *cf_word(heap, slot) & ~CF_FREE;
 	} else {
+		if (CF_UNLIKELY(!slot))
+			return 0;
+		next = slot + 1;
 		if (CF_UNLIKELY(next == heap->end_slot))
 			next = 0;
 		heap->fresh_slot = next;
@@ -275,20 +278,38 @@ CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot)
 /* Non-moving: fill words @from to @to of the block table at @where. There are enough block-frames. */
 static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
-	uint32_t *entry = cf_word(heap, where + from), *end = cf_word(heap, where + to);
+	uint32_t *entry = cf_word(heap, where + from);
+	uint32_t never = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
+	uint32_t listed = cf_min(heap->free_frames - never, to - from);
+	uint32_t slot = heap->free_slot;
 
 	heap->free_frames -= to - from;
-	for (; entry < end; entry++)
-		*entry = cf_take_slot(heap) - heap->first_slot;
+	to -= listed;
+	for (; listed; listed--) {
+		*entry++ = slot;
+		slot = *cf_word(heap, slot) & ~CF_FREE;
+	}
+	if (from < to) {
+		for (; from < to; from++)
+			*entry++ = slot++;
+		if (slot == heap->end_slot)
+			slot = 0;
+		heap->fresh_slot = slot;
+	}
+	heap->free_slot = slot;
 }
 
 static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
 	const uint32_t *entry = cf_word(heap, where + from), *end = cf_word(heap, where + to);
+	uint32_t free = heap->free_slot;
 
 	heap->free_frames += to - from;
-	for (; entry < end; entry++)
-		cf_give_slot(heap, *entry + heap->first_slot);
+	for (; entry < end; entry++) {
+		*cf_word(heap, *entry) = CF_FREE | free;
+		free = *entry;
+	}
+	heap->free_slot = free;
 }
 
 /*
@@ -326,6 +347,19 @@ CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, 
 	return refs[index] & (heap->pin_one - 1);
 }
 
+/* Take a reference along. Returns the slot. */
+CF_INLINE uint32_t cf_move_ref(const struct cf_heap *heap, const uint32_t *from, uint32_t index,
+			       uint32_t *to, uint32_t to_index)
+{
+	if (heap->wide) {
+		to[2 * to_index] = from[2 * index];
+		to[2 * to_index + 1] = from[2 * index + 1];
+		return from[2 * index];
+	}
+	to[to_index] = from[index];
+	return from[index] & (heap->pin_one - 1);
+}
+
 static uint32_t cf_pins(const struct cf_heap *heap, uint32_t tag)
 {
 	return tag / heap->pin_one & CF_MAX_PINS;
@@ -338,15 +372,12 @@ static void cf_reopen(struct cf_heap *heap, struct cf_class *class)
 {
 	uint32_t page = class->last[CF_NOT_FULL];
 
-	class->open = page ? cf_page(heap, page) : NULL;
+	class->open = page ? cf_page(heap, page) : &heap->no_page;
 }
 
-static void cf_unlink(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+CF_INLINE void cf_unlink_from(struct cf_heap *heap, struct cf_class *class,
+			      struct cf_page *header, uint32_t list)
 {
-	uint32_t list = header->list;
-
-	if (list == CF_FULL)
-		return;
 	if (header->prev)
 		cf_page(heap, header->prev)->next = header->next;
 	else
@@ -358,6 +389,12 @@ static void cf_unlink(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 		cf_reopen(heap, class);
 	}
 	class->nr[list]--;
+}
+
+static void cf_unlink(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
+{
+	if (header->list != CF_FULL)
+		cf_unlink_from(heap, class, header, header->list);
 }
 
 /* The page becomes the last of the not-full ones, the open one. */
@@ -471,7 +508,7 @@ CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct c
 			class->open->next = 0;
 		} else {
 			class->first[CF_NOT_FULL] = 0;
-			class->open = NULL;
+			class->open = &heap->no_page;
 		}
 	}
 	return CF_OK;
@@ -539,25 +576,6 @@ CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uin
 	header->used--;
 }
 
-/* An object of the page that can be moved; the page is on CF_NOT_FULL, so there is one. */
-static uint32_t cf_find_movable(const struct cf_class *class, const struct cf_page *header,
-				uint32_t *meta)
-{
-	uint32_t rows = header->rows_used, row, blocks;
-
-	for (;; rows &= rows - 1) {
-		row = cf_lowest(rows);
-		blocks = ~meta[row];
-		if (header->pinned) {
-			blocks &= cf_row_all(class, row) & ~*cf_pinned_row(class, meta, row);
-			if (!blocks)
-				continue;
-		}
-		/* Blocks that do not exist are above those that do, of which one is used. */
-		return row * 32 + cf_lowest(blocks);
-	}
-}
-
 /* The last block of a page is not used any more. */
 CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
@@ -569,62 +587,102 @@ CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_p
 }
 
 /*
- * Move the object in block @index of a page to block @to_index of page @to: the only thing that
- * compaction does. One slot is all that has to be changed.
+ * Move the object in block @index of a page on @list to block @to_index of page @to: the only thing
+ * that compaction does. One slot is all that has to be changed. Always CF_OK.
  */
-static void cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_page *from,
-		    uint32_t index, struct cf_page *to, uint32_t to_index)
+CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_page *from,
+		      uint32_t list, uint32_t index, struct cf_page *to, uint32_t to_index)
 {
 	uint32_t *meta = cf_word(heap, from->meta);
 	uint32_t where = cf_where(class, to, to_index);
-	uint32_t tag, slot = cf_get_ref(heap, meta + class->refs, index, &tag);
+	uint32_t slot = cf_move_ref(heap, meta + class->refs, index,
+				    cf_word(heap, to->meta) + class->refs, to_index);
 
-	CF_COPY(cf_word(heap, where), cf_word(heap, cf_where(class, from, index)),
-		class->units);
-	cf_set_ref(cf_word(heap, to->meta) + class->refs, to_index, slot, tag, heap->wide);
 	*cf_word(heap, slot) = where;
-	heap->moves++;
-	heap->moved_words += class->units;
+	class->moves++;
+	CF_COPY(cf_word(heap, where), cf_word(heap, cf_where(class, from, index)), class->units);
+	if (from->used == 1) {
+		from->used = 0;
+		from->rows_used = 0;
+		cf_unlink_from(heap, class, from, list);
+		cf_give_page(heap, from);
+		return CF_OK;
+	}
 	cf_drop_block(class, from, meta, index);
-	if (!from->used)
-		cf_empty(heap, class, from);
-	else if (from->used == from->pinned)
-		cf_relist(heap, class, from);
-}
-
-/* Rule 2: an object of the first not-full page takes the place of one that is not used any more. */
-CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
-		      uint32_t index)
-{
-	struct cf_page *source = cf_page(heap, class->first[CF_NOT_FULL]);
-
-	cf_move(heap, class, source,
-		cf_find_movable(class, source, cf_word(heap, source->meta)), header, index);
+	if (CF_UNLIKELY(from->used == from->pinned))
+		return cf_relist(heap, class, from);
 	return CF_OK;
 }
 
+/* cf_fill() from a page of which some objects are pinned, not all. */
+CF_SELDOM int cf_fill_unpinned(struct cf_heap *heap, struct cf_class *class, struct cf_page *to,
+			       uint32_t to_index, struct cf_page *from)
+{
+	uint32_t *meta = cf_word(heap, from->meta);
+	uint32_t rows = from->rows_used, row, blocks;
+
+	for (;; rows &= rows - 1) {
+		row = cf_lowest(rows);
+		blocks = ~meta[row] & cf_row_all(class, row) & ~*cf_pinned_row(class, meta, row);
+		if (blocks)
+			break;
+	}
+	return cf_move(heap, class, from, CF_NOT_FULL, row * 32 + cf_lowest(blocks), to,
+		       to_index);
+}
+
+/* Move an object of the first not-full page to a block. Always CF_OK. */
+CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_page *to,
+		      uint32_t to_index)
+{
+	struct cf_page *from = cf_page(heap, class->first[CF_NOT_FULL]);
+	uint32_t row = cf_lowest(from->rows_used), index;
+
+	if (CF_UNLIKELY(from->pinned))
+		return cf_fill_unpinned(heap, class, to, to_index, from);
+	/* Blocks that do not exist are above those that do, of which one is used. */
+	index = row * 32 + cf_lowest(~*cf_word(heap, from->meta + row));
+	return cf_move(heap, class, from, CF_NOT_FULL, index, to, to_index);
+}
+
 /*
- * A block is not used any more: the paper's compaction, Listing 1. A full page becomes a not-full one
- * (Rule 1), or is filled again (Rule 2). Always CF_OK.
+ * A block of a full page is not used any more: the paper's compaction, Listing 1. The page becomes a
+ * not-full one (Rule 1), or is filled again (Rule 2). Always CF_OK.
  */
+CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class,
+				    struct cf_page *header, uint32_t index)
+{
+	uint32_t row = index / 32, blocks = 1u << index % 32;
+
+	if (class->nr[CF_NOT_FULL] >= class->limit)
+		return cf_fill(heap, class, header, index);
+	if (CF_UNLIKELY(header->used == 1))
+		return cf_empty(heap, class, header);
+	*cf_word(heap, header->meta + row) = blocks;
+	header->rows_free = 1u << row;
+	if (CF_UNLIKELY(blocks == class->last_all && row == class->last_row))
+		header->rows_used &= ~(1u << row);
+	header->used--;
+	cf_append(heap, class, header);
+	if (CF_UNLIKELY(header->used == header->pinned))
+		return cf_relist(heap, class, header);
+	return CF_OK;
+}
+
+/* A block is not used any more. Always CF_OK. */
 CF_INLINE int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 			    uint32_t *meta, uint32_t index)
 {
+	if (CF_UNLIKELY(header->list == CF_FULL))
+		return cf_give_block_of_full(heap, class, header, index);
 	if (CF_UNLIKELY(header->used == 1))
 		return cf_empty(heap, class, header);
-	if (CF_UNLIKELY(header->list == CF_FULL)) {
-		if (class->nr[CF_NOT_FULL] >= class->limit)
-			return cf_fill(heap, class, header, index);
-		cf_drop_block(class, header, meta, index);
-		cf_append(heap, class, header);
-	} else {
-		cf_drop_block(class, header, meta, index);
-		if (CF_UNLIKELY(header->used == class->half && header->prev &&
-				header->prev != class->first[CF_NOT_FULL]))
-			cf_to_front(heap, class, header);
-	}
+	cf_drop_block(class, header, meta, index);
 	if (CF_UNLIKELY(header->used == header->pinned))
 		return cf_relist(heap, class, header);
+	if (CF_UNLIKELY(header->used == class->half && header->prev &&
+			header->prev != class->first[CF_NOT_FULL]))
+		return cf_to_front(heap, class, header);
 	return CF_OK;
 }
 
@@ -665,15 +723,15 @@ CF_INLINE void cf_bind(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	cf_set_ref(meta + class->refs, index, slot, tag, wide);
 }
 
-/* Take a block of the open page and a slot for an object. Calls come last, so it needs few registers. */
+/* Take a block of the open page for an object. Calls come last, so it needs few registers. */
 CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
-		       uint32_t row, bool wide, cf_handle *handle)
+		       uint32_t row, uint32_t slot, bool wide, cf_handle *handle)
 {
 	uint32_t *meta = cf_word(heap, header->meta);
 	uint32_t blocks = meta[row], index = row * 32 + cf_lowest(blocks);
 
 	header->used++;
-	cf_bind(heap, class, header, meta, index, cf_take_slot(heap), wide, handle);
+	cf_bind(heap, class, header, meta, index, slot, wide, handle);
 	blocks &= blocks - 1;
 	meta[row] = blocks;
 	if (CF_UNLIKELY(!blocks))
@@ -685,11 +743,11 @@ CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_p
 CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
 	struct cf_page *header = class->open;
-	uint32_t row, where;
+	uint32_t row, slot, where;
 
 	if (heap->nonmoving && heap->free_frames < class->units)
 		goto none;
-	if (!header) {
+	if (header == &heap->no_page) {
 		header = cf_open_page(heap, class);
 		if (!header)
 			goto none;
@@ -702,12 +760,13 @@ CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handl
 	row = cf_lowest(header->rows_free);
 	if (!(header->rows_used >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
+	slot = cf_take_slot(heap);
 	if (!heap->nonmoving)
-		return cf_place(heap, class, header, row, heap->wide, handle);
+		return cf_place(heap, class, header, row, slot, heap->wide, handle);
 	heap->free_frames--;
-	cf_place(heap, class, header, row, heap->wide, handle);
-	where = *cf_word(heap, handle->slot);
-	*cf_word(heap, where) = handle->slot - heap->first_slot;
+	cf_place(heap, class, header, row, slot, heap->wide, handle);
+	where = *cf_word(heap, slot);
+	*cf_word(heap, where) = slot;
 	cf_take_frames(heap, where, 1, class->units);
 	return CF_OK;
 none:
@@ -715,13 +774,16 @@ none:
 	return CF_ENOMEM;
 }
 
-/* cf_allocate() in a moving heap that needs a page: the most that it should cost. */
+/*
+ * cf_allocate() in a moving heap, for the first object of a page or a row: the most that it should
+ * cost.
+ */
 CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
 	struct cf_page *header;
 	uint32_t *meta;
 
-	if (class->last[CF_STUCK] || !heap->free_slot)
+	if (class->open != &heap->no_page || class->last[CF_STUCK] || !heap->free_slot)
 		return cf_allocate(heap, class, handle);
 	header = cf_take_page(heap);
 	if (!header)
@@ -747,16 +809,14 @@ CF_INLINE int cf_allocate_fast(struct cf_heap *heap, struct cf_class *class, boo
 			       cf_handle *handle)
 {
 	struct cf_page *header = class->open;
-	uint32_t row;
+	uint32_t row = cf_lowest(header->rows_free), slot;
 
-	if (CF_UNLIKELY(!header))
-		return cf_allocate_first(heap, class, handle);
-	if (CF_UNLIKELY(!heap->free_slot))
-		return cf_allocate(heap, class, handle);
-	row = cf_lowest(header->rows_free);
 	if (CF_UNLIKELY(!(header->rows_used >> row & 1)))
+		return cf_allocate_first(heap, class, handle);
+	slot = cf_take_slot(heap);
+	if (CF_UNLIKELY(!slot))
 		return cf_allocate(heap, class, handle);
-	return cf_place(heap, class, header, row, wide, handle);
+	return cf_place(heap, class, header, row, slot, wide, handle);
 }
 
 /*
@@ -854,11 +914,11 @@ int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle 
 
 static void *cf_byte(struct cf_heap *heap, uint32_t where, size_t offset)
 {
-	uint32_t frame;
+	uint32_t slot;
 
 	if (heap->nonmoving) {
-		frame = *cf_word(heap, where + (uint32_t)(offset >> heap->unit_shift));
-		where = heap->frames + (frame << (heap->unit_shift - 2));
+		slot = *cf_word(heap, where + (uint32_t)(offset >> heap->unit_shift));
+		where = heap->frames + (slot << (heap->unit_shift - 2));
 		offset &= ((size_t)1 << heap->unit_shift) - 1;
 	}
 	return (char *)heap + ((size_t)where << 2) + offset;
@@ -912,6 +972,8 @@ CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
 	return status;
 }
 
+CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle);
+
 /* cf_free_any() in a moving heap without lock hooks, for an object that is not pinned. */
 CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t words, bool wide)
 {
@@ -919,7 +981,7 @@ CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t word
 
 	if (CF_UNLIKELY(!cf_locate(heap, handle, words, &object) ||
 			!cf_ref_is(object.meta + object.class->refs, object.index, handle, wide)))
-		return cf_free_any(heap, handle);
+		return wide ? cf_free_any(heap, handle) : cf_free_other(heap, handle);
 	cf_give_slot(heap, handle.slot);
 	object.class->objects--;
 	return cf_give_block(heap, object.class, object.header, object.meta, object.index);
@@ -934,8 +996,6 @@ CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
 
 int cf_free(struct cf_heap *heap, cf_handle handle)
 {
-	if (CF_UNLIKELY(!heap->fast_words))
-		return cf_free_other(heap, handle);
 	return cf_free_fast(heap, handle, heap->fast_words, false);
 }
 
@@ -950,7 +1010,7 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 
 	if (heap->nonmoving && heap->free_frames < class->units - common)
 		return CF_ENOMEM;
-	if (!header)
+	if (header == &heap->no_page)
 		header = cf_open_page(heap, class);
 	if (!header)
 		return CF_ENOMEM;
@@ -1052,7 +1112,7 @@ static void cf_unstick(struct cf_heap *heap, struct cf_object *object)
 	if (class->nr[CF_NOT_FULL] < class->limit)
 		cf_relist(heap, class, object->header);
 	else
-		cf_move(heap, class, object->header, object->index, to,
+		cf_move(heap, class, object->header, CF_STUCK, object->index, to,
 			cf_take_block(heap, class, to));
 }
 
@@ -1126,7 +1186,7 @@ size_t cf_debt(struct cf_heap *heap)
 size_t cf_compact(struct cf_heap *heap, size_t budget)
 {
 	struct cf_class *class = heap->classes, *end = class + heap->nr_classes;
-	struct cf_page *from, *to;
+	struct cf_page *to;
 	size_t bytes, moved = 0;
 
 	cf_lock(heap);
@@ -1135,11 +1195,8 @@ size_t cf_compact(struct cf_heap *heap, size_t budget)
 		while (cf_class_debt(class)) {
 			if (bytes > budget - moved)
 				goto out;
-			from = cf_page(heap, class->first[CF_NOT_FULL]);
 			to = class->open;
-			cf_move(heap, class, from,
-				cf_find_movable(class, from, cf_word(heap, from->meta)), to,
-				cf_take_block(heap, class, to));
+			cf_fill(heap, class, to, cf_take_block(heap, class, to));
 			moved += bytes;
 		}
 	}
@@ -1244,13 +1301,15 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 	stats->objects = 0;
 	stats->pinned = 0;
 	stats->free_blocks = heap->nonmoving ? heap->free_frames : 0;
-	stats->moves = heap->moves;
-	stats->moved_bytes = heap->moved_words << 2;
+	stats->moves = 0;
+	stats->moved_bytes = 0;
 	for (i = 0; i < heap->nr_classes; i++) {
 		stats->not_full_pages += heap->classes[i].nr[CF_NOT_FULL];
 		stats->stuck_pages += heap->classes[i].nr[CF_STUCK];
 		stats->objects += heap->classes[i].objects;
 		stats->pinned += heap->classes[i].pinned;
+		stats->moves += heap->classes[i].moves;
+		stats->moved_bytes += (uint64_t)heap->classes[i].moves * heap->classes[i].units * 4;
 	}
 	cf_unlock(heap);
 }
@@ -1279,7 +1338,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header, 
 		slot = cf_get_ref(heap, meta + class->refs, index, &tag);
 		if (*cf_word(heap, slot) != where)
 			return "a block's slot says where the block is";
-		if (heap->nonmoving && *cf_word(heap, where) + heap->first_slot != slot)
+		if (heap->nonmoving && *cf_word(heap, where) != slot)
 			return "the slot of a block is that of its first block-frame";
 		if (!(*cf_pinned_row(class, meta, row) & bit) != !cf_pins(heap, tag))
 			return "a block's pins agree with the bitmap";
@@ -1322,7 +1381,7 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
 			return "a list's end and length are right";
 	}
 	if (class->open != (class->last[CF_NOT_FULL] ?
-			    cf_page(heap, class->last[CF_NOT_FULL]) : NULL))
+			    cf_page(heap, class->last[CF_NOT_FULL]) : &heap->no_page))
 		return "the open page is the last not-full one";
 	if (!heap->deferred && cf_class_debt(class))
 		return "a size-class has at most K not-full pages (Invariant 1)";
@@ -1454,6 +1513,7 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 			    config->class_max_not_full[heap->nr_classes])
 				max_not_full = config->class_max_not_full[heap->nr_classes];
 			class->max_not_full = max_not_full ? max_not_full : 1;
+			class->open = &heap->no_page;
 			class->limit = heap->deferred ? UINT32_MAX : class->max_not_full;
 			heap->nr_classes++;
 		}
@@ -1510,6 +1570,7 @@ static bool cf_lay_out(struct cf_heap *heap, uint64_t bytes)
 		heap->first_page = (heap->end_slot + page_words - 1) >> heap->page_shift;
 		heap->frames = (heap->first_page + pages) << heap->page_shift;
 		heap->frames = ((heap->frames - 1) | ((1u << (heap->unit_shift - 2)) - 1)) + 1;
+		heap->frames -= heap->first_slot << (heap->unit_shift - 2);
 	} else {
 		uint32_t all = (uint32_t)(bytes >> heap->unit_shift >> heap->page_shift);
 
@@ -1584,6 +1645,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	}
 	heap->pin_one = heap->wide ? 1 : 2u << cf_log2(heap->words - 1);
 	heap->stamp_one = heap->pin_one << CF_PIN_BITS;
+	heap->no_page.rows_free = 1;
 	cf_make_classes(heap, config);
 	if (!cf_lay_out(heap, size))
 		return NULL;

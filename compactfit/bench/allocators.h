@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* One interface for all that is compared. */
+#ifndef ALLOCATORS_H
+#define ALLOCATORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct allocator {
+	const char *name;
+	const char *title;
+	bool bounded; /* lives in the memory it is given, and in no other */
+	bool (*begin)(void *memory, size_t size, unsigned int k);
+	uint64_t (*alloc)(size_t size); /* what release() wants; 0: no memory */
+	void (*release)(uint64_t object);
+	void *(*address)(uint64_t object); /* of the first bytes, 16 at least */
+	/* Costs what calling it costs, and does nothing. */
+	const struct allocator *call;
+};
+
+extern const struct allocator allocators[];
+extern const size_t nr_allocators;
+
+/* NULL if there is none. */
+const struct allocator *allocator_named(const char *name);
+
+#endif
