@@ -15,6 +15,7 @@ from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
 PROGRAMS = ("test_compactfit", "test_internals", "test_rivals")
+BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 BRANCHES = 95.0  # percent of the library's that the tests have to take
@@ -27,6 +28,10 @@ class Flavour:
     name: str
     flags: str
     bench: bool = False
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return BENCH_PROGRAMS if self.bench else PROGRAMS
 
     @property
     def options(self) -> list[str]:
@@ -50,10 +55,10 @@ def test(*, soak: bool) -> tuple[list[Case], str]:
     """The library's cases in each flavour, how many branches they take, and failures' detail."""
     cases: list[Case] = []
     details: list[str] = []
-    for flavour in (SANITIZED, COVERED, OPTIMISED):
+    for flavour in (SANITIZED, COVERED, OPTIMISED, BENCH):
         folder = build(flavour)
         operations = SOAK_OPERATIONS if soak and flavour is OPTIMISED else OPERATIONS
-        for program in PROGRAMS:
+        for program in flavour.programs:
             answer = _command([str(folder / program), str(operations)], folder)
             found = ktap.parse(answer.stdout)
             if answer.returncode and all(case.passed for case in found):
@@ -96,6 +101,14 @@ def judge_coverage(percent: float) -> Case:
     return Case(
         f"the tests take {BRANCHES:g} % of the library's branches", percent >= BRANCHES, why=why
     )
+
+
+def output(command: list[str]) -> str:
+    """What a program of the benchmark prints."""
+    answer = _command(command, paths.cache())
+    if answer.returncode:
+        raise LabError(f"{Path(command[0]).name} failed", answer.stderr.strip())
+    return answer.stdout
 
 
 def _command(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

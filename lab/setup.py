@@ -24,7 +24,7 @@ PACKAGES = {
     ],
     "background jobs": ["fio", "sysbench", "stress-ng"],
     "camera": ["v4l-utils"],
-    "compactfit": ["cmake"],
+    "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0"],
 }
 
 DOWNLOAD_MB = 1500  # packages fetched and unpacked on a bare Debian 12, measured 1.2 GB

@@ -127,56 +127,35 @@ RIVAL(best_fit)
 RIVAL(half_fit)
 RIVAL(tlsf)
 
-/* ------ allocators of packages: of the whole process ---------------------------------------------- */
+/* ------ allocators of the whole process ----------------------------------------------------------- */
 
-static void *(*their_malloc)(size_t size);
-static void (*their_free)(void *object);
-
-static bool load(const char *library, const char *malloc_name, const char *free_name)
-{
-	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-
-	if (!handle)
-		return false;
-	*(void **)&their_malloc = dlsym(handle, malloc_name);
-	*(void **)&their_free = dlsym(handle, free_name);
-	return their_malloc && their_free;
-}
-
-static bool glibc_begin(void *memory, size_t size, unsigned int k)
+/* glibc's, or that of the package that was loaded before it: see preload. */
+static bool process_begin(void *memory, size_t size, unsigned int k)
 {
 	(void)memory;
 	(void)size;
 	(void)k;
-	their_malloc = malloc;
-	their_free = free;
 	return true;
 }
 
 static bool jemalloc_begin(void *memory, size_t size, unsigned int k)
 {
-	(void)memory;
-	(void)size;
-	(void)k;
-	return load("libjemalloc.so.2", "malloc", "free");
+	return process_begin(memory, size, k) && dlsym(RTLD_DEFAULT, "mallctl");
 }
 
 static bool mimalloc_begin(void *memory, size_t size, unsigned int k)
 {
-	(void)memory;
-	(void)size;
-	(void)k;
-	return load("libmimalloc.so.2.0", "mi_malloc", "mi_free");
+	return process_begin(memory, size, k) && dlsym(RTLD_DEFAULT, "mi_malloc");
 }
 
-static uint64_t their_object(size_t size)
+static uint64_t process_object(size_t size)
 {
-	return (uintptr_t)their_malloc(size);
+	return (uintptr_t)malloc(size);
 }
 
-static void their_release(uint64_t object)
+static void process_release(uint64_t object)
 {
-	their_free((void *)(uintptr_t)object);
+	free((void *)(uintptr_t)object);
 }
 
 static uint64_t no_object(size_t size)
@@ -195,11 +174,12 @@ static const struct allocator no_cf = { .alloc = no_cf_alloc, .release = no_cf_r
 static const struct allocator nothing = { .alloc = no_object, .release = no_release };
 
 #define COMPACTFIT(name, title) \
-	{ #name, title, true, name##_begin, cf_alloc, cf_release, cf_object_address, &no_cf }
+	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_address, &no_cf }
 #define OWN(name, title) \
-	{ #name, title, true, name##_start, name##_object, name##_release, plain_address, &nothing }
-#define PACKAGED(name, title) \
-	{ #name, title, false, name##_begin, their_object, their_release, plain_address, &nothing }
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, plain_address, \
+	  &nothing }
+#define PROCESS(name, title, preload, begin) \
+	{ name, title, preload, false, begin, process_object, process_release, plain_address, &nothing }
 
 const struct allocator allocators[] = {
 	COMPACTFIT(cfm, "compact-fit, moving"),
@@ -211,9 +191,9 @@ const struct allocator allocators[] = {
 	OWN(best_fit, "Best-fit"),
 	OWN(half_fit, "Half-fit"),
 	OWN(tlsf, "TLSF"),
-	PACKAGED(glibc, "glibc"),
-	PACKAGED(jemalloc, "jemalloc"),
-	PACKAGED(mimalloc, "mimalloc"),
+	PROCESS("glibc", "glibc", NULL, process_begin),
+	PROCESS("jemalloc", "jemalloc", "libjemalloc.so.2", jemalloc_begin),
+	PROCESS("mimalloc", "mimalloc", "libmimalloc.so.2", mimalloc_begin),
 };
 
 const size_t nr_allocators = sizeof(allocators) / sizeof(allocators[0]);

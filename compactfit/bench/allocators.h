@@ -10,6 +10,7 @@
 struct allocator {
 	const char *name;
 	const char *title;
+	const char *preload; /* library to be loaded before libc, or NULL */
 	bool bounded; /* lives in the memory it is given, and in no other */
 	bool (*begin)(void *memory, size_t size, unsigned int k);
 	uint64_t (*alloc)(size_t size); /* what release() wants; 0: no memory */

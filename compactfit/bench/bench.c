@@ -7,10 +7,12 @@
  *   bench fragmentation ALLOCATOR K	Fig. 8: what can be allocated once a fifth of all objects was freed
  *   bench list				the allocators
  */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allocators.h"
 #include "count.h"
@@ -77,6 +79,17 @@ static void begin(void)
 		fprintf(stderr, "bench: %s does not start: is its package installed?\n", a->title);
 		exit(2);
 	}
+}
+
+/* Start again with the allocator's library instead of libc's malloc(), if that is not so yet. */
+static void preload(char **argv)
+{
+	if (!a->preload || getenv("LD_PRELOAD"))
+		return;
+	setenv("LD_PRELOAD", a->preload, 1);
+	execv("/proc/self/exe", argv);
+	perror("bench: cannot start again");
+	exit(2);
 }
 
 /* ------ output ------------------------------------------------------------------------------------ */
@@ -308,6 +321,7 @@ int main(int argc, char **argv)
 		if (!a || strcmp(argv[1], experiments[i].name))
 			continue;
 		k = (unsigned int)strtoul(argv[3], NULL, 0);
+		preload(argv);
 		calibrate();
 		experiments[i].run();
 		return 0;

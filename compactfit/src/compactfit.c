@@ -69,6 +69,7 @@ struct cf_class {
 	uint32_t half; /* of the blocks in a page */
 	uint32_t last_row; /* of the bitmap */
 	uint32_t last_all; /* mask of the last row's blocks */
+	uint32_t single_row; /* the last one, if it has a single block */
 	uint32_t rows_all; /* mask of the rows */
 	uint32_t first_all; /* mask of the first row's blocks */
 	uint32_t refs; /* words from the bitmaps to the references */
@@ -652,16 +653,16 @@ CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class,
 				    struct cf_page *header, uint32_t index)
 {
-	uint32_t row = index / 32, blocks = 1u << index % 32;
+	uint32_t row = index / 32;
 
 	if (class->nr[CF_NOT_FULL] >= class->limit)
 		return cf_fill(heap, class, header, index);
 	if (CF_UNLIKELY(header->used == 1))
 		return cf_empty(heap, class, header);
-	*cf_word(heap, header->meta + row) = blocks;
+	*cf_word(heap, header->meta + row) = 1u << index % 32;
 	header->rows_free = 1u << row;
-	if (CF_UNLIKELY(blocks == class->last_all && row == class->last_row))
-		header->rows_used &= ~(1u << row);
+	if (CF_UNLIKELY(row == class->single_row))
+		header->rows_used ^= 1u << row;
 	header->used--;
 	cf_append(heap, class, header);
 	if (CF_UNLIKELY(header->used == header->pinned))
@@ -1480,6 +1481,7 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	class->last_row = rows - 1;
 	class->last_all = UINT32_MAX >> (rows * 32 - class->per_page);
 	class->first_all = cf_row_all(class, 0);
+	class->single_row = class->last_all == 1 ? class->last_row : UINT32_MAX;
 	class->refs = rows * 2;
 	class->inverse = (0x10000u + class->units - 1) / class->units;
 }

@@ -6,7 +6,7 @@ from functools import cache
 
 from lab import build, figures, results
 from lab.errors import LabError
-from lab.evals import alloc, camera, overhead, scale, size, system, tenancy
+from lab.evals import alloc, camera, compactfit, overhead, scale, size, system, tenancy
 from lab.evals.guests import Kernels
 from lab.results import Outcome, Result
 
@@ -22,6 +22,7 @@ EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
     "scale": scale.scale,
     "system": system.system,
     "size": size.size,
+    "compactfit": compactfit.evaluation,
 }
 
 
