@@ -14,10 +14,11 @@ from lab.errors import LabError
 from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
-PROGRAMS = ("test_compactfit", "test_internals", "test_rivals")
+PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp")
 BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
+LEVELS = ("-O0", "-Os", "-O2", "-O3")
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -40,13 +41,14 @@ class Flavour:
         return [
             "-DCMAKE_BUILD_TYPE=None",
             f"-DCMAKE_C_FLAGS={self.flags}",
+            f"-DCMAKE_CXX_FLAGS={self.flags}",
             f"-DCF_BENCH={bench}",
             "-DBUILD_TESTING=" + ("OFF" if self.bench else "ON"),
         ]
 
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
-COVERED = Flavour("covered", "-O0 -g --coverage")
+COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
 OPTIMISED = Flavour("optimised", "-O2 -Werror")
 BENCH = Flavour("bench", "-O2", bench=True)
 
@@ -67,6 +69,8 @@ def test(*, soak: bool) -> tuple[list[Case], str]:
             cases += [replace(case, name=f"{case.name} ({flavour.name})") for case in found]
         if flavour is COVERED:
             cases.append(coverage(folder))
+        if flavour is OPTIMISED:
+            cases += [freestanding(folder, level) for level in LEVELS]
     return cases, "\n".join(details)
 
 
@@ -83,6 +87,19 @@ def build(flavour: Flavour) -> Path:
         if answer.returncode:
             raise LabError(f"building compactfit ({flavour.name}) failed", answer.stderr.strip())
     return folder
+
+
+def freestanding(folder: Path, level: str) -> Case:
+    """Does the single header compile alone, and call nothing but itself?"""
+    name = f"the single header needs nothing else ({level})"
+    unit = folder / "single.c"
+    unit.write_text('#define COMPACTFIT_IMPLEMENTATION\n#include "compactfit_single.h"\n')
+    flags = ["-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror", level, "-c"]
+    answer = _command(["cc", *flags, str(unit), "-o", str(folder / "single.o")], folder)
+    if answer.returncode:
+        return Case(name, passed=False, why=answer.stderr.strip())
+    wanted = output(["nm", "-u", str(folder / "single.o")]).split()
+    return Case(name, not wanted, why=" ".join(wanted))
 
 
 def coverage(folder: Path) -> Case:

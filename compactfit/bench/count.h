@@ -26,8 +26,10 @@ static inline __attribute__((always_inline)) void count_end(void)
 /* Instructions since the last call, less what count_begin() and count_end() are themselves. */
 uint64_t count_taken(void);
 
-/* Copy words without counting: what CF_COPY() is in the benchmarks. */
+/* Copy words without counting: how the library copies if this header was included before it. */
 void count_copy(uint32_t *to, const uint32_t *from, uint32_t words);
+
+#define CF_COPY(to, from, words) count_copy(to, from, words)
 
 /* Bytes that count_copy() copied since the last call. */
 uint64_t count_copied(void);

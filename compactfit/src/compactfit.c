@@ -35,7 +35,9 @@
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#ifndef CF_INLINE
 #define CF_INLINE static inline __attribute__((always_inline))
+#endif
 #define CF_SELDOM static __attribute__((noinline))
 
 /* What an allocator calls a list here: pages that are full need none. */
@@ -1576,8 +1578,6 @@ static bool cf_lay_out(struct cf_heap *heap, uint64_t bytes)
 	} else {
 		uint32_t all = (uint32_t)(bytes >> heap->unit_shift >> heap->page_shift);
 
-		if (bytes < own)
-			return false;
 		pages = (uint32_t)((bytes - own) /
 				   (((uint64_t)4 << heap->page_shift) + sizeof(struct cf_page)));
 		while (pages && own + pages * sizeof(struct cf_page) >

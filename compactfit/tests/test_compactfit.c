@@ -603,6 +603,33 @@ static void test_order(void)
 	done("objects are allocated in pages more than half full");
 }
 
+/* Each block of full pages is freed once, and is the only one of its row or page in some size-classes. */
+static void test_each_block(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	unsigned int class, n, i, j;
+	cf_handle *handles = malloc(1024 * sizeof(*handles));
+
+	for (class = 0; class < cf_class_count(heap); class++) {
+		size_t size = cf_class_size(heap, class);
+
+		n = cf_class_per_page(heap, class);
+		for (i = 0; i < n; i++)
+			check(cf_malloc(heap, size, &handles[i]) == CF_OK);
+		for (i = 0; i < n; i++) {
+			check(cf_free(heap, handles[i]) == CF_OK);
+			sound(heap);
+			check(cf_malloc(heap, size, &handles[i]) == CF_OK);
+		}
+		for (j = 0; j < n; j++)
+			check(cf_free(heap, handles[j]) == CF_OK);
+		sound(heap);
+	}
+	free(handles);
+	unmake(setup);
+	done("each block of a full page can be freed: %s", setup->name);
+}
+
 /* An allocation that fails takes no memory, be it a page for the object or for handles that is missing. */
 static void test_exhaustion(void)
 {
@@ -687,6 +714,7 @@ int main(int argc, char **argv)
 		test_again(&setups[i]);
 	test_lock();
 	test_rules();
+	test_each_block(&setups[0]);
 	test_order();
 	test_exhaustion();
 	test_proposition(&setups[2]);

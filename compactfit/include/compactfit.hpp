@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * C++17 for compactfit.h: a handle that knows its type, and pins that end with their scope. No
+ * exceptions, no RTTI, no standard library but its freestanding headers. What is not said here is as
+ * compactfit.h says it.
+ */
+#ifndef COMPACTFIT_HPP
+#define COMPACTFIT_HPP
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "compactfit.h"
+
+namespace compactfit {
+
+/* An object of type T in a heap; a value, as cheap to copy as an integer. It owns nothing. */
+template <typename T> class handle {
+public:
+	constexpr handle() = default;
+	constexpr explicit handle(cf_handle raw) : raw_(raw) {}
+	constexpr cf_handle raw() const { return raw_; }
+	/* Was there ever an object? Whether there still is, only the heap knows. */
+	constexpr explicit operator bool() const { return raw_.slot != 0; }
+	friend constexpr bool operator==(handle a, handle b)
+	{
+		return a.raw_.slot == b.raw_.slot && a.raw_.stamp == b.raw_.stamp;
+	}
+	friend constexpr bool operator!=(handle a, handle b) { return !(a == b); }
+
+private:
+	cf_handle raw_ = {0, 0};
+};
+
+/*
+ * A moving heap in a buffer. Objects are moved as bytes, so their types have to be trivially copyable;
+ * and they end without a destructor.
+ */
+class heap {
+public:
+	/* @config must not ask for a non-moving heap: its objects are not contiguous. */
+	heap(void *buffer, std::size_t size, const cf_config &config = cf_config())
+		: heap_(config.engine == CF_MOVING ? cf_init(buffer, size, &config) : nullptr)
+	{
+	}
+	heap(const heap &) = delete;
+	heap &operator=(const heap &) = delete;
+
+	/* Is there a heap? If not, nothing else may be called. */
+	explicit operator bool() const { return heap_ != nullptr; }
+	cf_heap *raw() const { return heap_; }
+
+	/* A new T made of @arguments; false if there is no memory, or T is larger than a page. O(1). */
+	template <typename T, typename... A> handle<T> make(A &&...arguments)
+	{
+		static_assert(std::is_trivially_copyable_v<T>, "objects are moved as bytes");
+		cf_handle raw;
+		int status;
+		if constexpr (alignof(T) <= 16) /* of which sizeof(T) is a multiple */
+			status = cf_malloc(heap_, sizeof(T), &raw);
+		else
+			status = cf_aligned_alloc(heap_, alignof(T), sizeof(T), &raw);
+		if (status != CF_OK)
+			return handle<T>();
+		::new (cf_deref(heap_, raw, 0)) T(std::forward<A>(arguments)...);
+		return handle<T>(raw);
+	}
+
+	template <typename T> cf_status free(handle<T> object)
+	{
+		return static_cast<cf_status>(cf_free(heap_, object.raw()));
+	}
+
+	/* The object until anything is freed, unpinned or compacted; null if it is not alive. O(1). */
+	template <typename T> T *get(handle<T> object) const
+	{
+		return static_cast<T *>(cf_at(heap_, object.raw(), 0, nullptr));
+	}
+
+	/* The same, nothing checked: one load more than a plain pointer. */
+	template <typename T> T &operator[](handle<T> object) const
+	{
+		return *static_cast<T *>(cf_deref(heap_, object.raw(), 0));
+	}
+
+private:
+	cf_heap *heap_;
+};
+
+/* Keeps an object alive and where it is, as long as this lives. */
+template <typename T> class pin {
+public:
+	pin(heap &of, handle<T> object) : heap_(of.raw()), handle_(object.raw())
+	{
+		if (cf_pin(heap_, handle_) == CF_OK)
+			object_ = static_cast<T *>(cf_deref(heap_, handle_, 0));
+	}
+	pin(const pin &) = delete;
+	pin &operator=(const pin &) = delete;
+	~pin()
+	{
+		if (object_)
+			cf_unpin(heap_, handle_);
+	}
+
+	/* Null if the object was not alive, or was pinned CF_MAX_PINS times. */
+	T *get() const { return object_; }
+	explicit operator bool() const { return object_ != nullptr; }
+	T &operator*() const { return *object_; }
+	T *operator->() const { return object_; }
+
+private:
+	cf_heap *heap_;
+	cf_handle handle_;
+	T *object_ = nullptr;
+};
+
+} // namespace compactfit
+
+#endif

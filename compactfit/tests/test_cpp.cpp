@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Tests of the C++ header, in KTAP. */
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "compactfit.hpp"
+
+namespace {
+
+int number;
+bool any_failed;
+
+void result(bool good, const char *what)
+{
+	std::printf("%sok %d %s\n", good ? "" : "not ", ++number, what);
+	any_failed |= !good;
+}
+
+struct point {
+	point(int of_x, int of_y) : x(of_x), y(of_y) {}
+	int x, y;
+};
+
+struct alignas(64) line {
+	char bytes[64];
+};
+
+constexpr std::size_t size = 1 << 20;
+
+} // namespace
+
+int main()
+{
+	void *buffer = std::malloc(size);
+	compactfit::heap heap(buffer, size);
+
+	std::printf("TAP version 14\n");
+	result(static_cast<bool>(heap), "a heap is made");
+	if (!heap)
+		return 1;
+
+	auto a = heap.make<point>(1, 2);
+	auto b = heap.make<point>(3, 4);
+	result(a && b && a != b && heap[a].y == 2 && heap.get(b)->x == 3, "objects are constructed");
+	result(heap.free(a) == CF_OK && !heap.get(a) && heap.free(a) == CF_ESTALE,
+	       "a freed object is not there any more");
+
+	auto l = heap.make<line>();
+	result(reinterpret_cast<std::uintptr_t>(heap.get(l)) % 64 == 0, "a type's alignment is kept");
+
+	point *where = nullptr;
+	{
+		compactfit::pin<point> guard(heap, b);
+		where = guard.get();
+		result(guard && guard->y == 4 && heap.free(b) == CF_EPINNED, "a pin keeps its object");
+	}
+	result(where == heap.get(b) && heap.free(b) == CF_OK, "the pin ends with its scope");
+	compactfit::pin<point> none(heap, a);
+	result(!none, "what is not alive cannot be pinned");
+
+	cf_config nonmoving = cf_config();
+	nonmoving.engine = CF_NONMOVING;
+	result(!compactfit::heap(buffer, size, nonmoving), "a heap of pieces is refused");
+
+	std::printf("1..%d\n", number);
+	std::free(buffer);
+	return any_failed;
+}
