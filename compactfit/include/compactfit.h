@@ -82,6 +82,11 @@ struct cf_config {
 	bool deferred;
 	/* 8 bytes an object instead of 4 for its reference: stamps of 29 bits in any heap. */
 	bool wide;
+	/*
+	 * Where stamps start, beside the heap's address. Another one each time a heap is made in the same
+	 * buffer keeps handles of the earlier one from being taken for the new one's.
+	 */
+	uint32_t seed;
 	/* Called with lock_arg around each operation; both or neither. */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
@@ -110,7 +115,7 @@ struct cf_stats {
  *
  * Constant time: nothing but the heap's own tables of constant size is written.
  * Return: the heap, which lies in the buffer and dies with it; NULL if the configuration is wrong, or
- * the buffer smaller than about four pages or larger than 8 GiB.
+ * the buffer larger than 8 GiB or too small: the heap itself takes 10 KB, and there have to be two pages.
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config);
 
@@ -148,7 +153,8 @@ int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle 
  *
  * The handle stays. Content is kept up to the lesser of both sizes. Nothing is done while the
  * size-class stays the same. The moving engine copies the content otherwise; the non-moving engine
- * adds or removes block-frames. An alignment beyond that of cf_malloc() is not kept.
+ * adds or removes block-frames. The old block is freed as by cf_free(). An alignment beyond that of
+ * cf_malloc() is not kept.
  *
  * O(old and new size).
  * Return: CF_OK, CF_ESIZE, CF_ENOMEM, CF_ESTALE, CF_EPINNED.
@@ -160,8 +166,8 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
  *
  * May move one other object of the size-class into its place (the paper's Rule 2): if the object's
  * page was full and the size-class has K not-full pages already, and the heap is not deferred. That
- * needs K - 1 earlier frees in the size-class that no allocation followed (Proposition 1, corrected:
- * see docs/compactfit.md).
+ * needs K - 1 earlier frees in the size-class that no allocation followed, as long as nothing is pinned
+ * (Proposition 1, corrected: see docs/compactfit.md).
  *
  * Moving: constant time, O(size) if it moves an object. Non-moving: O(size).
  * Return: CF_OK, CF_ESTALE (also for a double free), CF_EPINNED.
@@ -171,9 +177,10 @@ int cf_free(struct cf_heap *heap, cf_handle handle);
 /**
  * cf_check_handle() - is this a live object?
  *
- * Whose object was freed is found out for certain until its slot has been used again, and then but
- * for one case in 2^b, b being the bits of a stamp: 29 in wide heaps and those above 8 MiB, else 31
- * less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
+ * Whose object was freed is found out, but if its slot was used again and a multiple of 2^b allocations
+ * after its own has made the object that is there now. b is the bits of a stamp: 29 in wide heaps and
+ * those above 8 MiB, else 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
+ * A handle of another heap passes in one case of 2^b.
  *
  * Constant time. Return: CF_OK or CF_ESTALE.
  */
@@ -229,8 +236,7 @@ int cf_unpin(struct cf_heap *heap, cf_handle handle);
  *
  * Moves objects, each whole, until no size-class has more than K not-full pages, or the next object
  * would exceed the budget. Time: O(@budget), at most O(one page) per not-full page.
- * Return: bytes moved. Nothing is left to do if it moved less than @budget and cf_compact() again
- * returns 0, or cf_debt() is 0.
+ * Return: bytes moved. Nothing is left to do if cf_debt() is 0.
  */
 size_t cf_compact(struct cf_heap *heap, size_t budget);
 
@@ -242,8 +248,8 @@ size_t cf_debt(struct cf_heap *heap);
  * @size: bytes
  *
  * Counts what is live now, by size-class, as if it lay as badly as it possibly could (see
- * docs/compactfit.md); so it holds for any history, and for frees in between. Not beyond the buffer's
- * memory: what cf_malloc() really allocates may be more, never less.
+ * docs/compactfit.md); so it holds for any history, and for frees in between, not for more pins. What
+ * cf_malloc() really allocates may be more, never less.
  *
  * O(size-classes). Return: the number of objects, 0 for a wrong size.
  */

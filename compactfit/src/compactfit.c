@@ -93,6 +93,7 @@ struct cf_heap {
 	uint32_t end_slot;
 	uint32_t stamp; /* of the last object; bits below stamp_one are 0 */
 	uint32_t stamp_one;
+	uint32_t stamp_low; /* bits that are no stamp's */
 	uint32_t pin_one;
 	uint32_t page_shift; /* of words of a page: of objects, or of a block table */
 	uint32_t page_mask;
@@ -185,9 +186,12 @@ static void cf_unlock(struct cf_heap *heap)
 #define CF_NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))
 #endif
 
+/* A word of an object, whatever its user stored in it. */
+typedef uint32_t __attribute__((may_alias)) cf_any;
+
 /* Copy words that do not overlap. Who has a better copy defines it: CF_COPY(to, from, words). */
 #ifndef CF_COPY
-CF_NO_CALLS static void cf_copy(uint32_t *to, const uint32_t *from, uint32_t words)
+CF_NO_CALLS static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 {
 	while (words--)
 		*to++ = *from++;
@@ -195,7 +199,7 @@ CF_NO_CALLS static void cf_copy(uint32_t *to, const uint32_t *from, uint32_t wor
 #define CF_COPY(to, from, words) cf_copy(to, from, words)
 #endif
 
-CF_NO_CALLS static void cf_clear(uint32_t *to, uint32_t words)
+CF_NO_CALLS static void cf_clear(cf_any *to, uint32_t words)
 {
 	while (words--)
 		*to++ = 0;
@@ -672,15 +676,15 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 	return CF_OK;
 }
 
-/* A block is not used any more. Always CF_OK. */
-CF_INLINE int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
-			    uint32_t *meta, uint32_t index)
+/* A block is not used any more. Always CF_OK. Not inlined, so that who calls it last needs few registers. */
+CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+			    uint32_t index)
 {
 	if (CF_UNLIKELY(header->list == CF_FULL))
 		return cf_give_block_of_full(heap, class, header, index);
 	if (CF_UNLIKELY(header->used == 1))
 		return cf_empty(heap, class, header);
-	cf_drop_block(class, header, meta, index);
+	cf_drop_block(class, header, cf_word(heap, header->meta), index);
 	if (CF_UNLIKELY(header->used == header->pinned))
 		return cf_relist(heap, class, header);
 	if (CF_UNLIKELY(header->used == class->half && header->prev &&
@@ -756,8 +760,11 @@ CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handl
 			goto none;
 	}
 	if (!heap->free_slot && !cf_more_slots(heap)) {
+		/* the page goes back to where it was: free, or stuck */
 		if (!header->used)
 			cf_empty(heap, class, header);
+		else
+			cf_relist(heap, class, header);
 		goto none;
 	}
 	row = cf_lowest(header->rows_free);
@@ -847,7 +854,8 @@ CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
 	object->class = class;
 	object->where = where;
 	row = object->index / 32;
-	return CF_LIKELY(header->rows_used >> row & 1) &&
+	return CF_LIKELY(object->index < class->per_page) &&
+	       CF_LIKELY(header->rows_used >> row & 1) &&
 	       CF_LIKELY(!(object->meta[row] >> object->index % 32 & 1));
 }
 
@@ -863,7 +871,7 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
 	if (!cf_locate(heap, handle, heap->words, object))
 		return false;
 	slot = cf_get_ref(heap, object->meta + object->class->refs, object->index, &object->tag);
-	return slot == handle.slot && !((object->tag ^ handle.stamp) & -heap->stamp_one);
+	return slot == handle.slot && (object->tag & -heap->stamp_one) == handle.stamp;
 }
 
 CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
@@ -969,7 +977,7 @@ CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
 		}
 		cf_give_slot(heap, handle.slot);
 		object.class->objects--;
-		cf_give_block(heap, object.class, object.header, object.meta, object.index);
+		cf_give_block(heap, object.class, object.header, object.index);
 	}
 	cf_unlock(heap);
 	return status;
@@ -982,12 +990,12 @@ CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t word
 {
 	struct cf_object object;
 
-	if (CF_UNLIKELY(!cf_locate(heap, handle, words, &object) ||
+	if (CF_UNLIKELY(handle.stamp & heap->stamp_low || !cf_locate(heap, handle, words, &object) ||
 			!cf_ref_is(object.meta + object.class->refs, object.index, handle, wide)))
 		return wide ? cf_free_any(heap, handle) : cf_free_other(heap, handle);
 	cf_give_slot(heap, handle.slot);
 	object.class->objects--;
-	return cf_give_block(heap, object.class, object.header, object.meta, object.index);
+	return cf_give_block(heap, object.class, object.header, object.index);
 }
 
 CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
@@ -1028,7 +1036,7 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 	*cf_word(heap, slot) = where;
 	class->objects++;
 	old->objects--;
-	cf_give_block(heap, old, object->header, object->meta, object->index);
+	cf_give_block(heap, old, object->header, object->index);
 	return CF_OK;
 }
 
@@ -1457,7 +1465,10 @@ static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_
 	return blocks;
 }
 
-/* The size-class of at least @units words a block: as large as the page allows for as many blocks. */
+/*
+ * The size-class of at least @units words a block. As large as the page allows for as many blocks, if a
+ * larger block costs nothing: not if each word is a block-frame.
+ */
 static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t units)
 {
 	uint32_t ref_bytes = heap->wide ? 8 : 4;
@@ -1467,13 +1478,12 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 
 	if (blocks <= 1) {
 		class->per_page = 1;
-		class->units = words;
+		class->units = heap->nonmoving ? units : words;
 	} else {
 		class->per_page = blocks;
 		meta = cf_meta_bytes(blocks, ref_bytes);
-		more = (words - meta / 4) / blocks;
-		if (!heap->nonmoving) /* alignment to 16 bytes is not lost */
-			more &= ~3u;
+		/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
+		more = heap->nonmoving ? 0 : (words - meta / 4) / blocks & ~3u;
 		class->units = more > units ? more : units;
 		class->meta = words - meta / 4;
 	}
@@ -1517,6 +1527,8 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 			    config->class_max_not_full[heap->nr_classes])
 				max_not_full = config->class_max_not_full[heap->nr_classes];
 			class->max_not_full = max_not_full ? max_not_full : 1;
+			if (max_not_full == CF_UNLIMITED)
+				class->max_not_full = UINT32_MAX;
 			class->open = &heap->no_page;
 			class->limit = heap->deferred ? UINT32_MAX : class->max_not_full;
 			heap->nr_classes++;
@@ -1531,32 +1543,34 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
  * fits it worst, and each class has its not-full pages, the block-frames shall be used up first. An
  * eighth of the memory is all that is given to not-full pages beyond one a class.
  */
-static uint32_t cf_count_frames(const struct cf_heap *heap, uint64_t bytes, uint32_t *pages)
+static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32_t *pages)
 {
-	uint64_t page_bytes = ((uint64_t)4 << heap->page_shift) + sizeof(struct cf_page);
-	uint64_t loose = 0, frames, frame_bytes = ((uint64_t)1 << heap->unit_shift) + 4;
+	size_t page_bytes = ((size_t)4 << heap->page_shift) + sizeof(struct cf_page);
+	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + 4, of_256, frames, loose = 0;
 	uint32_t i, in_page = UINT32_MAX;
 
 	for (i = 0; i < heap->nr_classes; i++) {
 		const struct cf_class *class = &heap->classes[i];
 
 		in_page = cf_min(in_page, class->per_page * class->units);
-		loose += class->max_not_full;
+		loose += cf_min(class->max_not_full, CF_UNLIMITED);
 	}
-	if (loose * page_bytes > bytes / 8)
+	if (loose > bytes / 8 / page_bytes)
 		loose = bytes / 8 / page_bytes;
 	/* what alignment of the three parts may cost, and the page begun */
 	loose += 2;
 	if (bytes < loose * page_bytes + 2 * frame_bytes)
 		return 0;
 	bytes -= loose * page_bytes + 2 * frame_bytes;
-	frames = bytes * in_page / (frame_bytes * in_page + page_bytes);
+	/* in portions of 256, as their share of a page is no whole number of bytes */
+	of_256 = 256 * frame_bytes + (256 * page_bytes + in_page - 1) / in_page;
+	frames = bytes / of_256 * 256 + bytes % of_256 * 256 / of_256;
 	*pages = (uint32_t)(frames / in_page + loose - 1);
 	return (uint32_t)frames;
 }
 
 /* Lay out the buffer of @bytes behind the heap itself. */
-static bool cf_lay_out(struct cf_heap *heap, uint64_t bytes)
+static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 {
 	uint32_t page_words = 1u << heap->page_shift;
 	size_t own = sizeof(*heap);
@@ -1578,10 +1592,9 @@ static bool cf_lay_out(struct cf_heap *heap, uint64_t bytes)
 	} else {
 		uint32_t all = (uint32_t)(bytes >> heap->unit_shift >> heap->page_shift);
 
-		pages = (uint32_t)((bytes - own) /
-				   (((uint64_t)4 << heap->page_shift) + sizeof(struct cf_page)));
+		pages = (uint32_t)((bytes - own) / (page_words * 4 + sizeof(struct cf_page)));
 		while (pages && own + pages * sizeof(struct cf_page) >
-				(uint64_t)(all - pages) * page_words * 4)
+				(size_t)(all - pages) * page_words * 4)
 			pages--;
 		heap->first_page = all - pages;
 	}
@@ -1647,6 +1660,8 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	}
 	heap->pin_one = heap->wide ? 1 : 2u << cf_log2(heap->words - 1);
 	heap->stamp_one = heap->pin_one << CF_PIN_BITS;
+	heap->stamp_low = heap->stamp_one - 1;
+	heap->stamp = (config->seed + (uint32_t)(start >> 8) * 0x9e3779b1u) & ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
 	cf_make_classes(heap, config);
 	if (!cf_lay_out(heap, size))

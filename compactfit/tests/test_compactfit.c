@@ -213,8 +213,10 @@ static void step_malloc(struct model *m)
 	}
 	check(status == CF_OK || status == CF_ENOMEM);
 	check(status == CF_OK || !guaranteed);
-	if (status)
+	if (status) {
+		sound(m->heap);
 		return;
+	}
 	check(cf_usable_size(m->heap, object->handle) >= object->size);
 	check((uintptr_t)cf_at(m->heap, object->handle, 0, NULL) % align == 0);
 	fill(m->heap, object, 0);
@@ -408,6 +410,18 @@ static void test_misuse(const struct setup *setup)
 	made_up = a;
 	made_up.stamp--;
 	check(cf_free(heap, made_up) == CF_ESTALE);
+	/* of a pinned object too, and whatever bits are changed */
+	for (i = 0; i < 64; i++) {
+		check(i < 32 || cf_pin(heap, a) == (i < 32 + CF_MAX_PINS ? CF_OK : CF_EPINS));
+		made_up = a;
+		made_up.stamp ^= 1u << i % 32;
+		check(cf_check_handle(heap, made_up) == CF_ESTALE);
+		check(cf_free(heap, made_up) == CF_ESTALE);
+		made_up.stamp = a.stamp + (1u << i % 32);
+		check(cf_free(heap, made_up) == CF_ESTALE);
+	}
+	for (i = 0; i < CF_MAX_PINS; i++)
+		check(cf_free(heap, a) == CF_EPINNED && cf_unpin(heap, a) == CF_OK);
 	/* any 64 bits for a handle */
 	for (i = 0; i < 200000; i++) {
 		made_up.slot = (uint32_t)rnd() >> below(32);
@@ -422,26 +436,61 @@ static void test_misuse(const struct setup *setup)
 	done("misuse is answered and changes nothing: %s", setup->name);
 }
 
-/* A heap is made again in the same buffer: handles of the old one are of no use in it. */
+/* A word of an object in place of a slot, leading to any word of the heap: it is no slot. */
+static void test_forged(const struct setup *setup)
+{
+	cf_handle holder, small, last = { 0, 0 }, forged;
+	uint32_t word, *object;
+	struct cf_heap *heap;
+
+	/* pages of the smallest objects up to the end of the memory */
+	buffer = aligned_alloc(65536, setup->size);
+	memset(buffer, 0, setup->size);
+	heap = cf_init(buffer, setup->size, &setup->config);
+	check(heap && cf_malloc(heap, 64, &holder) == CF_OK);
+	while (!cf_malloc(heap, 16, &small))
+		last = small;
+	object = cf_at(heap, holder, 0, NULL);
+	forged.slot = (uint32_t)(object - (uint32_t *)heap);
+	for (word = 0; word < setup->size / 4; word++) {
+		*object = word;
+		forged.stamp = word & 1 ? last.stamp : 0;
+		check(cf_check_handle(heap, forged) == CF_ESTALE);
+	}
+	check(cf_check_handle(heap, last) == CF_OK);
+	free(buffer);
+	buffer = NULL;
+	done("an object's words are no slots: %s", setup->name);
+}
+
+/* A heap is made again in the same buffer, or another one elsewhere: handles are of no use in it. */
 static void test_again(const struct setup *setup)
 {
-	struct cf_heap *heap = make(setup);
+	struct cf_config config = setup->config;
+	struct cf_heap *heap = make(setup), *other;
+	void *elsewhere = malloc(setup->size);
 	cf_handle old[256], handle;
 	int round, i, nr;
 
+	other = cf_init(elsewhere, setup->size, &config);
 	for (round = 0; round < 8; round++) {
 		for (nr = 0; nr < 256; nr++)
 			if (cf_malloc(heap, 40, &old[nr]))
 				break;
-		heap = cf_init(buffer, setup->size, &setup->config);
+		check(cf_malloc(other, 40, &handle) == CF_OK);
+		for (i = 0; i < nr; i++)
+			check(cf_free(other, old[i]) == CF_ESTALE);
+		config.seed += 0x35a4e900;
+		heap = cf_init(buffer, setup->size, &config);
 		for (i = 0; i < round; i++)
 			check(cf_malloc(heap, 40, &handle) == CF_OK);
-		for (i = round; i < nr; i++)
+		for (i = 0; i < nr; i++)
 			check(cf_free(heap, old[i]) == CF_ESTALE);
 		sound(heap);
 	}
 	unmake(setup);
-	done("handles of a heap that was there before are stale: %s", setup->name);
+	free(elsewhere);
+	done("handles of another heap are stale: %s", setup->name);
 }
 
 static int held;
@@ -630,6 +679,86 @@ static void test_each_block(const struct setup *setup)
 	done("each block of a full page can be freed: %s", setup->name);
 }
 
+/* An allocation for which there is no handle leaves a page of pinned objects what it was. */
+static void test_stuck_exhaustion(void)
+{
+	struct cf_config config = { .page_size = 256 };
+	cf_handle pinned, others[3], handle;
+	struct cf_stats stats;
+	bool happened = false;
+	struct cf_heap *heap;
+	size_t size;
+	int i;
+
+	for (size = 32 << 10; size < 64 << 10; size += 256) {
+		buffer = malloc(size);
+		heap = cf_init(buffer, size, &config);
+		if (!check(heap && !cf_malloc(heap, 100, &pinned) && !cf_pin(heap, pinned)))
+			break;
+		/* a page of a pinned object and one that is freed, a full page */
+		for (i = 0; i < 3; i++)
+			check(cf_malloc(heap, 100, &others[i]) == CF_OK);
+		check(cf_free(heap, others[0]) == CF_OK);
+		while (!cf_malloc(heap, 200, &handle))
+			;
+		cf_get_stats(heap, &stats);
+		if (cf_malloc(heap, 100, &handle) == CF_ENOMEM && stats.stuck_pages)
+			happened = true;
+		sound(heap);
+		check(cf_free(heap, others[1]) == CF_OK);
+		sound(heap);
+		free(buffer);
+	}
+	buffer = NULL;
+	check(happened);
+	done("an allocation without a handle leaves pinned pages alone");
+}
+
+/* K without limit is without limit in a heap of more pages than 65,535 as well. */
+static void test_unlimited(void)
+{
+	struct setup setup = { "", 40 << 20, { .page_size = 256, .max_not_full = CF_UNLIMITED } };
+	struct cf_heap *heap = make(&setup);
+	size_t nr = 140000, i;
+	cf_handle *handles = malloc(nr * sizeof(*handles));
+	struct cf_stats stats;
+
+	for (i = 0; i < nr; i++)
+		check(cf_malloc(heap, 100, &handles[i]) == CF_OK);
+	for (i = 0; i < nr; i += 2)
+		check(cf_free(heap, handles[i]) == CF_OK);
+	cf_get_stats(heap, &stats);
+	check(stats.not_full_pages > 65535 && !stats.moves);
+	free(handles);
+	unmake(&setup);
+	done("K without limit never moves anything");
+}
+
+/* A non-moving object takes the block-frames that it needs, and an eighth of that at most. */
+static void test_block_frames(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	size_t block = setup->config.block_size ? setup->config.block_size : CF_BLOCK_SIZE;
+	struct cf_stats before, after;
+	size_t size, needed, least;
+	cf_handle handle;
+
+	least = cf_class_size(heap, 0) / block;
+	for (size = 1; size <= cf_max_size(heap); size += 1 + below(block)) {
+		cf_get_stats(heap, &before);
+		check(cf_malloc(heap, size, &handle) == CF_OK);
+		cf_get_stats(heap, &after);
+		needed = (size + block - 1) / block;
+		if (needed < least)
+			needed = least;
+		check(before.free_blocks - after.free_blocks >= needed);
+		check(before.free_blocks - after.free_blocks <= needed + needed / 8);
+		check(cf_free(heap, handle) == CF_OK);
+	}
+	unmake(setup);
+	done("an object takes few block-frames more than it needs: %s", setup->name);
+}
+
 /* An allocation that fails takes no memory, be it a page for the object or for handles that is missing. */
 static void test_exhaustion(void)
 {
@@ -712,11 +841,18 @@ int main(int argc, char **argv)
 		test_misuse(&setups[i]);
 	for (i = 0; i < SETUPS; i++)
 		test_again(&setups[i]);
+	for (i = 0; i < SETUPS; i++)
+		test_forged(&setups[i]);
 	test_lock();
 	test_rules();
 	test_each_block(&setups[0]);
 	test_order();
 	test_exhaustion();
+	test_stuck_exhaustion();
+	test_unlimited();
+	for (i = 0; i < SETUPS; i++)
+		if (setups[i].config.engine == CF_NONMOVING)
+			test_block_frames(&setups[i]);
 	test_proposition(&setups[2]);
 	test_proposition(&setups[12]);
 	printf("1..%u\n", number);
