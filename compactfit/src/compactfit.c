@@ -24,7 +24,7 @@
 #define CF_PIN_BITS 3
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
 #define CF_STEPS_LOG2 3 /* size-classes grow by 1/8 at most: the paper's p, Section 2.3 */
-#define CF_FINE_LOG2 4 /* sizes are looked up in steps half as long: a class fills its page */
+#define CF_FINE_LOG2 6 /* sizes are looked up in finer steps: a class fills its page, not its step */
 #define CF_SINGLE_LOG2 7 /* and one unit long below 2^this units */
 #define CF_SINGLE (1u << CF_SINGLE_LOG2)
 #define CF_SKIPPED (CF_SINGLE - ((CF_SINGLE_LOG2 - CF_FINE_LOG2 + 1) << CF_FINE_LOG2))
