@@ -86,24 +86,9 @@ static __attribute__((noinline)) int no_free(struct cf_heap *of, cf_handle handl
 CALLS(cf, cf_malloc, cf_free)
 CALLS(no_cf, no_malloc, no_free)
 
-static void *cf_object_address(uint64_t object)
-{
-	union {
-		uint64_t object;
-		cf_handle handle;
-	} u = { .object = object };
-
-	return cf_at(heap, u.handle, 0, NULL);
-}
-
 /* ------ the paper's rivals ------------------------------------------------------------------------ */
 
 static struct rival *rival;
-
-static void *plain_address(uint64_t object)
-{
-	return (void *)(uintptr_t)object;
-}
 
 #define RIVAL(name)                                                        \
 	static bool name##_start(void *memory, size_t size, unsigned int k) \
@@ -174,12 +159,11 @@ static const struct allocator no_cf = { .alloc = no_cf_alloc, .release = no_cf_r
 static const struct allocator nothing = { .alloc = no_object, .release = no_release };
 
 #define COMPACTFIT(name, title) \
-	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_address, &no_cf }
+	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, &no_cf }
 #define OWN(name, title) \
-	{ #name, title, NULL, true, name##_start, name##_object, name##_release, plain_address, \
-	  &nothing }
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, &nothing }
 #define PROCESS(name, title, preload, begin) \
-	{ name, title, preload, false, begin, process_object, process_release, plain_address, &nothing }
+	{ name, title, preload, false, begin, process_object, process_release, &nothing }
 
 const struct allocator allocators[] = {
 	COMPACTFIT(cfm, "compact-fit, moving"),

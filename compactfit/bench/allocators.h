@@ -15,7 +15,6 @@ struct allocator {
 	bool (*begin)(void *memory, size_t size, unsigned int k);
 	uint64_t (*alloc)(size_t size); /* what release() wants; 0: no memory */
 	void (*release)(uint64_t object);
-	void *(*address)(uint64_t object); /* of the first bytes, 16 at least */
 	/* Costs what calling it costs, and does nothing. */
 	const struct allocator *call;
 };

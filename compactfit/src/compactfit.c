@@ -23,7 +23,7 @@
 #define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
 #define CF_PIN_BITS 3
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
-#define CF_STEPS_LOG2 3 /* size-classes grow by 1/8 at most: the paper's p, Section 2.3 */
+#define CF_STEPS_LOG2 3 /* size-classes grow by 1/8, the paper's p (Section 2.3), or fill a page */
 #define CF_FINE_LOG2 6 /* sizes are looked up in finer steps: a class fills its page, not its step */
 #define CF_SINGLE_LOG2 7 /* and one unit long below 2^this units */
 #define CF_SINGLE (1u << CF_SINGLE_LOG2)
@@ -1504,7 +1504,7 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 	uint32_t least = heap->nonmoving ? 1 : CF_MIN_UNITS;
 	uint32_t step, shift, coarse, units = 0;
 
-	/* So that a page has no more blocks than its rows, whatever word of it cf_locate() is asked for. */
+	/* A page has no more blocks than CF_MAX_ROWS rows have bits. */
 	if (least < words / (CF_MAX_ROWS * 32))
 		least = words / (CF_MAX_ROWS * 32);
 	for (step = 0; units < words; step++) {

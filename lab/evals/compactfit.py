@@ -19,7 +19,6 @@ PARTIAL = 3  # as K of the periodic tasks, the paper's
 FRAGMENTATION_K = range(1, 10)
 LARGEST = 8192  # bytes of a request that the figure of reusable memory asks for
 SHOWN = ("cfm", "cfnm", "tlsf", "half_fit", "best_fit", "first_fit")
-MEMORY = 7 << 20
 
 
 @dataclass(frozen=True)
