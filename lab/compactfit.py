@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,30 +55,72 @@ OPTIMISED = Flavour("optimised", "-O2 -Werror")
 BENCH = Flavour("bench", "-O2", bench=True)
 
 
-def test(*, soak: bool) -> tuple[list[Case], str]:
-    """The library's cases in each flavour, how many branches they take, and failures' detail."""
+@dataclass(frozen=True)
+class Found:
+    """What a step found: its cases, and what to read if one failed."""
+
+    cases: list[Case]
+    detail: str = ""
+
+
+def test(*, debug: bool, soak: bool) -> tuple[list[Case], str]:
+    """The cases of all steps of a round, and failures' detail."""
+    steps = DEBUG_STEPS if debug else STEPS
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda step: step(soak), steps))
+    details = [one.detail for one in found if one.detail]
+    return [case for one in found for case in one.cases], "\n".join(details)
+
+
+def sanitized(_: bool) -> Found:
+    return run(SANITIZED)
+
+
+def covered(_: bool) -> Found:
+    """Everything once, and which branches of the library that took."""
+    found = run(COVERED)
+    return Found([*found.cases, coverage(folder_of(COVERED))], found.detail)
+
+
+def optimised(soak: bool) -> Found:
+    """As users build it, and the single header without anything."""
+    found = run(OPTIMISED, SOAK_OPERATIONS if soak else OPERATIONS)
+    levels = [freestanding(folder_of(OPTIMISED), level) for level in LEVELS]
+    return Found([*found.cases, *levels], found.detail)
+
+
+def ceilings(_: bool) -> Found:
+    return run(BENCH)
+
+
+Step = Callable[[bool], Found]  # told whether this is a soak
+# The longest first. Those for bugs that show rarely belong to the debug kernel's round.
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised)
+DEBUG_STEPS: tuple[Step, ...] = (sanitized,)
+
+
+def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
+    """Build a flavour and run its programs."""
     cases: list[Case] = []
     details: list[str] = []
-    for flavour in (SANITIZED, COVERED, OPTIMISED, BENCH):
-        folder = build(flavour)
-        operations = SOAK_OPERATIONS if soak and flavour is OPTIMISED else OPERATIONS
-        for program in flavour.programs:
-            answer = _command([str(folder / program), str(operations)], folder)
-            found = ktap.parse(answer.stdout)
-            if answer.returncode and all(case.passed for case in found):
-                found.append(Case(f"{program} ends well", passed=False))
-                details.append(answer.stderr)
-            cases += [replace(case, name=f"{case.name} ({flavour.name})") for case in found]
-        if flavour is COVERED:
-            cases.append(coverage(folder))
-        if flavour is OPTIMISED:
-            cases += [freestanding(folder, level) for level in LEVELS]
-    return cases, "\n".join(details)
+    folder = build(flavour)
+    for program in flavour.programs:
+        answer = _command([str(folder / program), str(operations)], folder)
+        found = ktap.parse(answer.stdout)
+        if answer.returncode and all(case.passed for case in found):
+            found.append(Case(f"{program} ends well", passed=False))
+            details.append(answer.stderr)
+        cases += [replace(case, name=f"{case.name} ({flavour.name})") for case in found]
+    return Found(cases, "\n".join(details))
+
+
+def folder_of(flavour: Flavour) -> Path:
+    return paths.cache() / "compactfit" / flavour.name
 
 
 def build(flavour: Flavour) -> Path:
     """Build the library and its tests in the cache; the folder."""
-    folder = paths.cache() / "compactfit" / flavour.name
+    folder = folder_of(flavour)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for command in (

@@ -83,7 +83,7 @@ def lab(_: Context) -> PartResult:
 
 def library(context: Context) -> PartResult:
     """The tests of the compact-fit library."""
-    cases, detail = compactfit.test(soak=context.options.soak)
+    cases, detail = compactfit.test(debug=context.options.debug, soak=context.options.soak)
     return PartResult("compactfit", cases, detail=detail)
 
 
