@@ -16,7 +16,8 @@ from lab.errors import LabError
 from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
-PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp")
+PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp", "test_threads")
+THREAD_PROGRAMS = ("test_threads",)
 BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
@@ -30,11 +31,8 @@ class Flavour:
 
     name: str
     flags: str
+    programs: tuple[str, ...] = PROGRAMS
     bench: bool = False
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return BENCH_PROGRAMS if self.bench else PROGRAMS
 
     @property
     def options(self) -> list[str]:
@@ -52,7 +50,8 @@ class Flavour:
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
 COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
 OPTIMISED = Flavour("optimised", "-O2 -Werror")
-BENCH = Flavour("bench", "-O2", bench=True)
+THREADS = Flavour("threads", "-O1 -g -fsanitize=thread", THREAD_PROGRAMS)
+BENCH = Flavour("bench", "-O2", BENCH_PROGRAMS, bench=True)
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,10 @@ def sanitized(_: bool) -> Found:
     return run(SANITIZED)
 
 
+def threads(_: bool) -> Found:
+    return run(THREADS)
+
+
 def covered(_: bool) -> Found:
     """Everything once, and which branches of the library that took."""
     found = run(COVERED)
@@ -96,7 +99,7 @@ def ceilings(_: bool) -> Found:
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
 STEPS: tuple[Step, ...] = (covered, ceilings, optimised)
-DEBUG_STEPS: tuple[Step, ...] = (sanitized,)
+DEBUG_STEPS: tuple[Step, ...] = (sanitized, threads)
 
 
 def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:

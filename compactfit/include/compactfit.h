@@ -14,6 +14,9 @@
  * - non-moving (CFNM): an object is a row of block-frames that never move, compaction copies their
  *   numbers. Its bytes are reached piece by piece.
  *
+ * An object larger than a page lies in pages of its own and, with its last bytes, beside smaller ones;
+ * it too is reached piece by piece, by cf_at().
+ *
  * Freestanding C11: no libc, no memory but the caller's buffer, no globals. Any number of heaps.
  *
  * Time is given in terms of the request: "constant" means bounded by a number of instructions that
@@ -22,6 +25,9 @@
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
  * cf_compact() of anybody; that of a pinned object until it is unpinned.
+ *
+ * For many cores: a heap for each, without locks. Its owner pins an object and hands its address and
+ * handle to another core, which gives it back with cf_free_remote(); the owner frees it in time.
  */
 #ifndef COMPACTFIT_H
 #define COMPACTFIT_H
@@ -54,6 +60,7 @@ enum cf_status {
 	CF_ESTALE = -4, /* not the handle of a live object of this heap: freed, or foreign */
 	CF_EPINNED = -5, /* the object is pinned */
 	CF_EPINS = -6, /* pinned CF_MAX_PINS times, or to be unpinned and not pinned */
+	CF_EAGAIN = -7, /* the ring of remote frees is full: later */
 };
 
 enum cf_engine {
@@ -64,7 +71,8 @@ enum cf_engine {
 #define CF_PAGE_SIZE 16384u /* default bytes of a page: the paper's, Section 3.1 */
 #define CF_BLOCK_SIZE 64u /* default bytes of a block-frame */
 #define CF_MAX_CLASSES 80 /* size-classes a heap can have */
-#define CF_MAX_PINS 7 /* times an object can be pinned at once */
+#define CF_MAX_PINS 6 /* times an object can be pinned at once */
+#define CF_MAX_REMOTE 65536u /* entries of a ring of remote frees */
 #define CF_UNLIMITED 0xffffu /* as max_not_full: never compact */
 
 /* What a heap shall be; all zero is a good choice. */
@@ -83,6 +91,11 @@ struct cf_config {
 	/* 8 bytes an object instead of 4 for its reference: stamps of 29 bits in any heap. */
 	bool wide;
 	/*
+	 * Entries of the ring for cf_free_remote(), 8 bytes each, up to CF_MAX_REMOTE, rounded up to a power
+	 * of two. 0: no remote frees. More is wrong where the compiler has no lock-free atomic integers.
+	 */
+	uint32_t remote_frees;
+	/*
 	 * Where stamps start, beside the heap's address. Another one each time a heap is made in the same
 	 * buffer keeps handles of the earlier one from being taken for the new one's.
 	 */
@@ -98,6 +111,7 @@ struct cf_stats {
 	size_t pages; /* pages for objects and handles */
 	size_t free_pages;
 	size_t handle_pages;
+	size_t large_pages; /* of objects larger than a page */
 	size_t not_full_pages;
 	size_t stuck_pages; /* not full, and all of their objects pinned */
 	size_t objects;
@@ -105,6 +119,7 @@ struct cf_stats {
 	size_t free_blocks; /* non-moving: free block-frames */
 	uint64_t moves; /* objects moved since cf_init(); of each size-class modulo 2^32 */
 	uint64_t moved_bytes;
+	size_t remote_failed; /* remote frees that came to nothing: stale, or pinned twice */
 };
 
 /**
@@ -113,7 +128,8 @@ struct cf_stats {
  * @size: its bytes; what is before the first multiple of the page size is lost
  * @config: NULL: all defaults; not used after the call
  *
- * Constant time: nothing but the heap's own tables of constant size is written.
+ * Constant time: nothing but the heap's own tables of constant size is written, and the ring of remote
+ * frees.
  * Return: the heap, which lies in the buffer and dies with it; NULL if the configuration is wrong, or
  * the buffer larger than 8 GiB or too small: the heap itself takes 10 KB, and there have to be two pages.
  */
@@ -128,8 +144,9 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
  * The object's content is undefined. It is aligned as a C object of that size can ask for: to the
  * largest power of two that divides @size, up to 16.
  *
- * Moving: constant time. Non-moving: O(@size). Fails if and only if neither a not-full page of the
- * size-class nor a free page is left, or no memory for the handle.
+ * Moving: constant time, O(@size) above cf_max_contiguous(). Non-moving: O(@size). Fails if and only if
+ * neither a not-full page of the size-class nor a free page is left, or no memory for the handle; if the
+ * object is larger than a page, for any of its parts.
  * Return: CF_OK, CF_ESIZE, CF_ENOMEM.
  */
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle);
@@ -153,8 +170,9 @@ int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle 
  *
  * The handle stays. Content is kept up to the lesser of both sizes. Nothing is done while the
  * size-class stays the same. The moving engine copies the content otherwise; the non-moving engine
- * adds or removes block-frames. The old block is freed as by cf_free(). An alignment beyond that of
- * cf_malloc() is not kept.
+ * adds or removes block-frames. Of an object larger than a page the pages stay, as many as are needed,
+ * and the rest is copied. What is not needed any more is freed as by cf_free(). An alignment beyond that
+ * of cf_malloc() is not kept.
  *
  * O(old and new size).
  * Return: CF_OK, CF_ESIZE, CF_ENOMEM, CF_ESTALE, CF_EPINNED.
@@ -173,6 +191,30 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
  * Return: CF_OK, CF_ESTALE (also for a double free), CF_EPINNED.
  */
 int cf_free(struct cf_heap *heap, cf_handle handle);
+
+/**
+ * cf_free_remote() - ask the owner of a heap to free an object
+ * @heap: a heap of any core, with remote_frees in its configuration
+ *
+ * For any core, and any number of them at once, in any context: takes no lock, the heap's hooks are not
+ * called. The object must not be used any more. It is freed when the owner calls cf_malloc(), cf_calloc(),
+ * cf_aligned_alloc() or cf_free(), which take two remote frees each before what they are called for, or
+ * cf_drain(). The object may be pinned once, and that pin ends too: by it the owner keeps the object where
+ * it is while others use it.
+ *
+ * Constant time, and again for each time that another core was faster.
+ * Return: CF_OK, CF_EAGAIN (nothing was done), CF_ESTALE for no object, CF_EINVAL for a heap without
+ * remote frees. What else may be wrong shows later, in cf_stats.remote_failed.
+ */
+int cf_free_remote(struct cf_heap *heap, cf_handle handle);
+
+/**
+ * cf_drain() - do remote frees now
+ * @most: how many at most
+ *
+ * For the heap's owner. Time: that of as many cf_free(). Return: how many there were.
+ */
+size_t cf_drain(struct cf_heap *heap, size_t most);
 
 /**
  * cf_check_handle() - is this a live object?
@@ -196,7 +238,8 @@ size_t cf_usable_size(struct cf_heap *heap, cf_handle handle);
 /**
  * cf_deref() - address of a byte of an object of a moving heap
  *
- * The paper's dereference(): one load more than a plain pointer costs, nothing checked.
+ * The paper's dereference(): one load more than a plain pointer costs, nothing checked. Not for objects
+ * larger than cf_max_contiguous(): they have no one address.
  */
 static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_t offset)
 {
@@ -255,8 +298,20 @@ size_t cf_debt(struct cf_heap *heap);
  */
 size_t cf_bound(struct cf_heap *heap, size_t size);
 
-/** cf_max_size() - the largest object that the heap's configuration allows. Constant. */
+/**
+ * cf_max_size() - the largest object that the heap's configuration allows
+ *
+ * Nearly a quarter of the page size times the page size (64 MiB), in a non-moving heap the page size times
+ * the block-frames of a page. Constant.
+ */
 size_t cf_max_size(const struct cf_heap *heap);
+
+/**
+ * cf_max_contiguous() - the largest object that lies in one piece
+ *
+ * A page, in a non-moving heap a block-frame. Constant.
+ */
+size_t cf_max_contiguous(const struct cf_heap *heap);
 
 /** cf_class_count() - size-classes of the heap. Constant. */
 unsigned int cf_class_count(const struct cf_heap *heap);
@@ -267,7 +322,7 @@ size_t cf_class_size(const struct cf_heap *heap, unsigned int index);
 /** cf_class_per_page() - objects in a page of size-class @index; 0 if there is none. Constant. */
 unsigned int cf_class_per_page(const struct cf_heap *heap, unsigned int index);
 
-/** cf_class_of() - the size-class that serves @size; -1 if none does. Constant. */
+/** cf_class_of() - the size-class that serves @size; -1 if none does, or several. Constant. */
 int cf_class_of(const struct cf_heap *heap, size_t size);
 
 /** cf_get_stats() - what the heap holds. O(size-classes). */

@@ -17,11 +17,17 @@
  * CF_FREE, which slot is free next. Slots of a moving heap lie in pages of their own, taken when
  * needed. In a non-moving heap there is one for each block-frame, the free slots are the free
  * block-frames, and an object's slot is that of its first one.
+ *
+ * An object larger than a page has a block too, its spine: the numbers of pages that are its own, and a
+ * handle of an object with the rest of its bytes, its tail. Its pages never move, spine and tail do as
+ * any object does. In the non-moving engine its pages are block tables, and the spine has one
+ * block-frame: its slot.
  */
 #include "compactfit.h"
 
 #define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
 #define CF_PIN_BITS 3
+#define CF_LARGE (CF_MAX_PINS + 1) /* as a number of pins: a spine; that of the pins is in there */
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
 #define CF_STEPS_LOG2 3 /* size-classes grow by 1/8, the paper's p (Section 2.3), or fill a page */
 #define CF_FINE_LOG2 6 /* sizes are looked up in finer steps: a class fills its page, not its step */
@@ -32,6 +38,7 @@
 #define CF_MAX_ROWS 32u
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
+#define CF_DRAINED 2u /* remote frees that an operation does besides: more than one, so they get fewer */
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -39,6 +46,7 @@
 #define CF_INLINE static inline __attribute__((always_inline))
 #endif
 #define CF_SELDOM static __attribute__((noinline))
+#define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
 
 /* What an allocator calls a list here: pages that are full need none. */
 enum cf_list {
@@ -46,6 +54,22 @@ enum cf_list {
 	CF_NOT_FULL, /* an object of it can be moved */
 	CF_STUCK, /* not full, all objects pinned */
 	CF_NR_LISTS,
+};
+
+/* The words of a spine. */
+enum cf_spine {
+	CF_SPINE_SLOT, /* in the non-moving engine the first word of any block */
+	CF_SPINE_PINS,
+	CF_SPINE_PAGES, /* how many */
+	CF_SPINE_TAIL, /* its handle: slot, stamp; all zero if there is none */
+	CF_SPINE_TAIL_STAMP,
+	CF_SPINE_FIRST, /* its pages; 0: taken away */
+};
+
+/* An object to be freed by the owner of its heap. */
+struct cf_remote {
+	uint32_t slot; /* 0: the entry is empty; written last */
+	uint32_t stamp;
 };
 
 struct cf_page {
@@ -101,7 +125,7 @@ struct cf_heap {
 	uint32_t begun_pages; /* the others were never used */
 	uint32_t pages;
 	uint32_t words; /* of the heap */
-	/* The same and max_size, of moving heaps without lock hooks; else 0. */
+	/* The same and page_bytes, of moving heaps without lock hooks and remote frees; else 0. */
 	uint32_t fast_words;
 	uint32_t fast_size;
 	uint32_t wide_words;
@@ -109,15 +133,25 @@ struct cf_heap {
 	bool wide;
 	bool nonmoving;
 	bool deferred;
+	uint32_t page_bytes; /* the largest object that is not a large one */
+	uint32_t page_bytes_shift;
 	uint32_t max_size;
 	uint32_t unit_shift; /* of bytes that a word of a block stands for */
 	uint32_t free_page; /* 0: none */
 	uint32_t free_pages; /* fresh ones counted */
 	uint32_t handle_pages;
+	uint32_t large_pages;
+	uint32_t tails;
+	uint32_t bare_pinned; /* pinned large objects without a tail */
+	uint32_t remote_size; /* entries of the ring, a power of two; 0: none */
+	uint32_t remote_begun; /* since cf_init(), wrapping: entries that were given out, by anybody */
+	uint32_t remote_done; /* those that were emptied, by the owner */
+	uint32_t remote_failed;
 	uint32_t nr_classes;
 	uint32_t first_slot; /* non-moving: that of block-frame 0 */
 	uint32_t free_frames; /* non-moving */
 	uint32_t frames; /* non-moving: where that of slot 0 were; modulo 2^32 */
+	struct cf_remote *remote; /* the ring */
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
 	struct cf_page no_page; /* looks as if its first row had yet to be begun */
 	void (*lock)(void *arg);
@@ -138,7 +172,7 @@ struct cf_object {
 };
 
 _Static_assert(sizeof(struct cf_page) == 64, "the header of a page is found by a shift");
-_Static_assert(CF_MAX_PINS == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits");
+_Static_assert(CF_LARGE == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits");
 
 /* ------ words, pages, bits ---------------------------------------------------------------------- */
 
@@ -282,6 +316,12 @@ CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot)
 	heap->free_slot = slot;
 }
 
+/* Non-moving: the block-frame of a slot. */
+static uint32_t *cf_frame(struct cf_heap *heap, uint32_t slot)
+{
+	return cf_word(heap, heap->frames + (slot << (heap->unit_shift - 2)));
+}
+
 /* Non-moving: fill words @from to @to of the block table at @where. There are enough block-frames. */
 static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
@@ -367,9 +407,10 @@ CF_INLINE uint32_t cf_move_ref(const struct cf_heap *heap, const uint32_t *from,
 	return from[index] & (heap->pin_one - 1);
 }
 
+/* Of an object's own tag: pins, or CF_LARGE. */
 static uint32_t cf_pins(const struct cf_heap *heap, uint32_t tag)
 {
-	return tag / heap->pin_one & CF_MAX_PINS;
+	return tag / heap->pin_one & CF_LARGE;
 }
 
 /* ------ lists of pages --------------------------------------------------------------------------- */
@@ -713,7 +754,13 @@ CF_INLINE struct cf_class *cf_class_for(struct cf_heap *heap, size_t size, uint3
 
 static struct cf_class *cf_class_of_size(struct cf_heap *heap, size_t size)
 {
-	return cf_class_for(heap, size, heap->max_size, heap->unit_shift);
+	return cf_class_for(heap, size, heap->page_bytes, heap->unit_shift);
+}
+
+/* The size-class for spines of @pages pages. */
+static struct cf_class *cf_class_of_spine(struct cf_heap *heap, uint32_t pages)
+{
+	return cf_class_of_size(heap, (size_t)(CF_SPINE_FIRST + pages) << heap->unit_shift);
 }
 
 /* The object in block @index is that of @slot from now on. */
@@ -746,13 +793,14 @@ CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	return CF_OK;
 }
 
-/* Whatever an allocation can need. */
-CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+/* Whatever an allocation can need. Non-moving: with block-frames; a spine has one only, its slot. */
+CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bool spine,
+				cf_handle *handle)
 {
 	struct cf_page *header = class->open;
 	uint32_t row, slot, where;
 
-	if (heap->nonmoving && heap->free_frames < class->units)
+	if (heap->nonmoving && heap->free_frames < (spine ? 1 : class->units))
 		goto none;
 	if (header == &heap->no_page) {
 		header = cf_open_page(heap, class);
@@ -777,11 +825,17 @@ CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handl
 	cf_place(heap, class, header, row, slot, heap->wide, handle);
 	where = *cf_word(heap, slot);
 	*cf_word(heap, where) = slot;
-	cf_take_frames(heap, where, 1, class->units);
+	if (!spine)
+		cf_take_frames(heap, where, 1, class->units);
 	return CF_OK;
 none:
 	*handle = (cf_handle){ 0, 0 };
 	return CF_ENOMEM;
+}
+
+CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	return cf_allocate_block(heap, class, false, handle);
 }
 
 /*
@@ -874,28 +928,331 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
 	return slot == handle.slot && (object->tag & -heap->stamp_one) == handle.stamp;
 }
 
-CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+/* Free the block and the slot of an object. Non-moving: @frames block-frames, that of the slot too. */
+CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, uint32_t slot,
+		       uint32_t frames)
+{
+	if (heap->nonmoving) {
+		cf_give_frames(heap, object->where, 1, frames);
+		heap->free_frames++;
+	}
+	cf_give_slot(heap, slot);
+	object->class->objects--;
+	cf_give_block(heap, object->class, object->header, object->index);
+}
+
+/* ------ objects larger than a page ---------------------------------------------------------------- */
+
+CF_INLINE bool cf_is_large(const struct cf_heap *heap, const struct cf_object *object)
+{
+	return cf_pins(heap, object->tag) == CF_LARGE;
+}
+
+static uint32_t *cf_spine(struct cf_heap *heap, const struct cf_object *object)
+{
+	return cf_word(heap, object->where);
+}
+
+static bool cf_find_tail(struct cf_heap *heap, const uint32_t *spine, struct cf_object *tail)
+{
+	cf_handle handle = { spine[CF_SPINE_TAIL], spine[CF_SPINE_TAIL_STAMP] };
+
+	return handle.slot && cf_find(heap, handle, tail);
+}
+
+static uint32_t cf_whole_pages(const struct cf_heap *heap, size_t size)
+{
+	return size > heap->page_bytes ? (uint32_t)(size >> heap->page_bytes_shift) : 0;
+}
+
+/* The bytes of a large object that its tail holds. */
+static uint32_t cf_rest(const struct cf_heap *heap, size_t size)
+{
+	return (uint32_t)size & (heap->page_bytes - 1);
+}
+
+static bool cf_have_pages(const struct cf_heap *heap, uint32_t pages)
+{
+	return heap->free_pages >= pages &&
+	       (!heap->nonmoving || heap->free_frames >> heap->page_shift >= pages);
+}
+
+/* The size-class for blocks of at least @size bytes, at multiples of @align; NULL if there is none. */
+static struct cf_class *cf_aligned_class(struct cf_heap *heap, size_t align, size_t size)
+{
+	struct cf_class *class = cf_class_of_size(heap, size);
+
+	/* Blocks lie one after the other from the page's start. The last class is a page. */
+	while (class && ((size_t)class->units << heap->unit_shift) & (align - 1))
+		class++;
+	return class;
+}
+
+/*
+ * Allocate an object larger than a page, its first @without pages left out: they are the caller's to
+ * give. Pages are aligned to whatever may be asked for.
+ */
+static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, uint32_t without,
+			     cf_handle *handle)
+{
+	uint32_t pages = cf_whole_pages(heap, size), rest = cf_rest(heap, size), i;
+	cf_handle tail = { 0, 0 };
+	struct cf_object object;
+	struct cf_page *header;
+	uint32_t *spine;
+
+	if (!cf_have_pages(heap, pages - without) ||
+	    (rest && cf_allocate(heap, cf_aligned_class(heap, align, rest), &tail)))
+		return CF_ENOMEM;
+	if (cf_allocate_block(heap, cf_class_of_spine(heap, pages), true, handle))
+		goto no_spine;
+	cf_find(heap, *handle, &object);
+	if (!cf_have_pages(heap, pages - without))
+		goto no_pages;
+	cf_set_ref(object.meta + object.class->refs, object.index, handle->slot,
+		   handle->stamp + CF_LARGE * heap->pin_one, heap->wide);
+	spine = cf_spine(heap, &object);
+	spine[CF_SPINE_SLOT] = handle->slot;
+	spine[CF_SPINE_PINS] = 0;
+	spine[CF_SPINE_PAGES] = pages;
+	spine[CF_SPINE_TAIL] = tail.slot;
+	spine[CF_SPINE_TAIL_STAMP] = tail.stamp;
+	heap->tails += !!rest;
+	heap->large_pages += pages - without;
+	for (i = without; i < pages; i++) {
+		header = cf_take_page(heap);
+		spine[CF_SPINE_FIRST + i] = header->page;
+		if (heap->nonmoving)
+			cf_take_frames(heap, header->where, 0, heap->page_mask + 1);
+	}
+	return CF_OK;
+no_pages:
+	cf_release(heap, &object, handle->slot, 1);
+no_spine:
+	if (rest) {
+		cf_find(heap, tail, &object);
+		cf_release(heap, &object, tail.slot, object.class->units);
+	}
+	*handle = (cf_handle){ 0, 0 };
+	return CF_ENOMEM;
+}
+
+/*
+ * Allocate an object of any size, in @class if that is not NULL; without its first pages as by
+ * cf_allocate_large().
+ */
+CF_INLINE int cf_allocate_any(struct cf_heap *heap, struct cf_class *class, size_t align, size_t size,
+			      uint32_t without, cf_handle *handle)
+{
+	if (CF_LIKELY(class))
+		return cf_allocate(heap, class, handle);
+	*handle = (cf_handle){ 0, 0 };
+	if (size - 1 >= heap->max_size)
+		return CF_ESIZE;
+	return cf_allocate_large(heap, align, size, without, handle);
+}
+
+CF_SELDOM void cf_release_large(struct cf_heap *heap, const struct cf_object *object, uint32_t slot)
+{
+	const uint32_t *spine = cf_spine(heap, object);
+	struct cf_object found;
+	cf_handle tail;
+	uint32_t i;
+
+	for (i = 0; i < spine[CF_SPINE_PAGES]; i++) {
+		struct cf_page *header = cf_page(heap, spine[CF_SPINE_FIRST + i]);
+
+		if (!spine[CF_SPINE_FIRST + i])
+			continue;
+		if (heap->nonmoving)
+			cf_give_frames(heap, header->where, 0, heap->page_mask + 1);
+		cf_give_page(heap, header);
+		heap->large_pages--;
+	}
+	tail = (cf_handle){ spine[CF_SPINE_TAIL], spine[CF_SPINE_TAIL_STAMP] };
+	cf_release(heap, object, slot, 1);
+	if (tail.slot) {
+		heap->tails--;
+		/* Not found: somebody made its handle up, and freed it. */
+		if (cf_find(heap, tail, &found))
+			cf_release(heap, &found, tail.slot, found.class->units);
+	}
+}
+
+/* Free an object of any size that was found, and is not pinned. */
+CF_INLINE void cf_release_any(struct cf_heap *heap, const struct cf_object *object, uint32_t slot)
+{
+	if (CF_UNLIKELY(cf_is_large(heap, object)))
+		cf_release_large(heap, object, slot);
+	else
+		cf_release(heap, object, slot, object->class->units);
+}
+
+/* ------ pinned objects ---------------------------------------------------------------------------- */
+
+CF_INLINE uint32_t cf_pins_of(struct cf_heap *heap, const struct cf_object *object)
+{
+	return cf_is_large(heap, object) ? cf_spine(heap, object)[CF_SPINE_PINS] :
+					   cf_pins(heap, object->tag);
+}
+
+static void cf_set_pinned(struct cf_object *object, bool pinned)
+{
+	struct cf_class *class = object->class;
+	uint32_t *row = cf_pinned_row(class, object->meta, object->index / 32);
+
+	*row ^= 1u << object->index % 32;
+	object->header->pinned += pinned ? 1 : UINT32_MAX;
+	class->pinned += pinned ? 1 : UINT32_MAX;
+}
+
+/* An object of a page on CF_STUCK can be moved again: then the page would be one not-full page more. */
+static void cf_unstick(struct cf_heap *heap, struct cf_object *object)
+{
+	struct cf_class *class = object->class;
+	struct cf_page *to = class->open;
+
+	if (class->nr[CF_NOT_FULL] < class->limit)
+		cf_relist(heap, class, object->header);
+	else
+		cf_move(heap, class, object->header, CF_STUCK, object->index, to,
+			cf_take_block(heap, class, to));
+}
+
+static void cf_pin_block(struct cf_heap *heap, struct cf_object *object, uint32_t slot)
+{
+	cf_set_ref(object->meta + object->class->refs, object->index, slot,
+		   object->tag + heap->pin_one, heap->wide);
+	if (!cf_pins(heap, object->tag)) {
+		cf_set_pinned(object, true);
+		if (object->header->list == CF_NOT_FULL)
+			cf_relist(heap, object->class, object->header);
+	}
+}
+
+static void cf_unpin_block(struct cf_heap *heap, struct cf_object *object, uint32_t slot)
+{
+	cf_set_ref(object->meta + object->class->refs, object->index, slot,
+		   object->tag - heap->pin_one, heap->wide);
+	if (cf_pins(heap, object->tag) == 1) {
+		cf_set_pinned(object, false);
+		if (object->header->list == CF_STUCK)
+			cf_unstick(heap, object);
+	}
+}
+
+/* The pages of a large object do not move anyway. */
+static void cf_pin_large(struct cf_heap *heap, uint32_t *spine)
+{
+	struct cf_object tail;
+
+	if (spine[CF_SPINE_PINS]++)
+		return;
+	if (cf_find_tail(heap, spine, &tail))
+		cf_pin_block(heap, &tail, spine[CF_SPINE_TAIL]);
+	else
+		heap->bare_pinned++;
+}
+
+static void cf_unpin_large(struct cf_heap *heap, uint32_t *spine)
+{
+	struct cf_object tail;
+
+	if (--spine[CF_SPINE_PINS])
+		return;
+	if (cf_find_tail(heap, spine, &tail))
+		cf_unpin_block(heap, &tail, spine[CF_SPINE_TAIL]);
+	else
+		heap->bare_pinned--;
+}
+
+static void cf_unpin_any(struct cf_heap *heap, struct cf_object *object, uint32_t slot)
+{
+	if (cf_is_large(heap, object))
+		cf_unpin_large(heap, cf_spine(heap, object));
+	else
+		cf_unpin_block(heap, object, slot);
+}
+
+/* ------ the owner's part of remote frees ---------------------------------------------------------- */
+
+CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+
+	if (!cf_find(heap, handle, &object))
+		return CF_ESTALE;
+	if (cf_pins_of(heap, &object))
+		return CF_EPINNED;
+	cf_release_any(heap, &object, handle.slot);
+	return CF_OK;
+}
+
+/* Free objects of the ring, @most of them. Returns how many there were. */
+static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
+{
+	uint32_t done = 0;
+#if CF_ATOMIC
+
+	for (; done < most; done++) {
+		struct cf_remote *entry =
+			&heap->remote[heap->remote_done & (heap->remote_size - 1)];
+		struct cf_object object;
+		cf_handle handle;
+
+		/* Pairs with the store that ends cf_free_remote(): what was done to the object, and the stamp. */
+		handle.slot = __atomic_load_n(&entry->slot, __ATOMIC_ACQUIRE);
+		if (!handle.slot)
+			break;
+		handle.stamp = entry->stamp;
+		__atomic_store_n(&entry->slot, 0, __ATOMIC_RELAXED);
+		/* Pairs with the load in cf_free_remote(): who sees this finds the entry empty. */
+		__atomic_store_n(&heap->remote_done, heap->remote_done + 1, __ATOMIC_RELEASE);
+		/* the pin that kept it where it is for the other core */
+		if (cf_find(heap, handle, &object) && cf_pins_of(heap, &object) == 1)
+			cf_unpin_any(heap, &object, handle.slot);
+		if (cf_free_locked(heap, handle))
+			heap->remote_failed++;
+	}
+#else
+	(void)heap;
+	(void)most;
+#endif
+	return done;
+}
+
+/* Lock the heap for an operation that does some remote frees besides. */
+CF_INLINE void cf_enter(struct cf_heap *heap)
+{
+	cf_lock(heap);
+	if (heap->remote_size)
+		cf_drain_locked(heap, CF_DRAINED);
+}
+
+/* ------ the calls --------------------------------------------------------------------------------- */
+
+CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, size_t align, size_t size,
+			    cf_handle *handle)
 {
 	int status;
 
-	if (!class) {
-		*handle = (cf_handle){ 0, 0 };
-		return CF_ESIZE;
-	}
-	cf_lock(heap);
-	status = cf_allocate(heap, class, handle);
+	cf_enter(heap);
+	status = cf_allocate_any(heap, class, align, size, 0, handle);
 	cf_unlock(heap);
 	return status;
 }
 
-/* A heap that is not moving, or has lock hooks, or is wide. Or a size for which there is no class. */
+/*
+ * A heap that is not moving, or has lock hooks, or remote frees, or is wide. Or a size for which there is
+ * no class.
+ */
 CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *handle)
 {
 	struct cf_class *class = cf_class_for(heap, size, heap->wide_size, 2);
 
 	if (CF_LIKELY(class))
 		return cf_allocate_fast(heap, class, true, handle);
-	return cf_malloc_any(heap, cf_class_of_size(heap, size), handle);
+	return cf_malloc_any(heap, cf_class_of_size(heap, size), 1, size, handle);
 }
 
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
@@ -909,52 +1266,84 @@ int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
 
 int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle *handle)
 {
-	struct cf_class *class = cf_class_of_size(heap, size);
-	size_t most = heap->nonmoving ? (size_t)1 << heap->unit_shift : heap->max_size;
-
-	*handle = (cf_handle){ 0, 0 };
-	if (!align || align & (align - 1) || align > most)
+	if (!align || align & (align - 1) || align > cf_max_contiguous(heap)) {
+		*handle = (cf_handle){ 0, 0 };
 		return CF_EINVAL;
-	if (!class)
-		return CF_ESIZE;
-	/* Blocks lie one after the other from the page's start. The last class is a page. */
-	while (((size_t)class->units << heap->unit_shift) & (align - 1))
-		class++;
-	return cf_malloc_any(heap, class, handle);
+	}
+	return cf_malloc_any(heap, cf_aligned_class(heap, align, size), align, size, handle);
 }
 
-static void *cf_byte(struct cf_heap *heap, uint32_t where, size_t offset)
+static size_t cf_usable(struct cf_heap *heap, const struct cf_object *object)
 {
-	uint32_t slot;
+	const uint32_t *spine = cf_spine(heap, object);
+	struct cf_object tail;
 
+	if (!cf_is_large(heap, object))
+		return (size_t)object->class->units << heap->unit_shift;
+	return (size_t)spine[CF_SPINE_PAGES] * heap->page_bytes +
+	       (cf_find_tail(heap, spine, &tail) ? (size_t)tail.class->units << heap->unit_shift : 0);
+}
+
+/* Byte @offset of an object, and how many there are contiguous from there on; NULL and 0 if none. */
+static void *cf_piece(struct cf_heap *heap, const struct cf_object *object, size_t offset,
+		      size_t *length)
+{
+	size_t end = (size_t)object->class->units << heap->unit_shift, page;
+	const uint32_t *spine = cf_spine(heap, object);
+	uint32_t where = object->where, slot;
+	struct cf_object tail;
+
+	if (cf_is_large(heap, object)) {
+		page = offset >> heap->page_bytes_shift;
+		end = 0;
+		if (page < spine[CF_SPINE_PAGES]) {
+			offset &= heap->page_bytes - 1;
+			where = spine[CF_SPINE_FIRST + page] << heap->page_shift;
+			end = heap->page_bytes;
+		} else if (cf_find_tail(heap, spine, &tail)) {
+			offset -= (size_t)spine[CF_SPINE_PAGES] * heap->page_bytes;
+			where = tail.where;
+			end = (size_t)tail.class->units << heap->unit_shift;
+		}
+	}
+	*length = 0;
+	if (offset >= end)
+		return NULL;
 	if (heap->nonmoving) {
 		slot = *cf_word(heap, where + (uint32_t)(offset >> heap->unit_shift));
-		where = heap->frames + (slot << (heap->unit_shift - 2));
-		offset &= ((size_t)1 << heap->unit_shift) - 1;
+		end = (size_t)1 << heap->unit_shift;
+		offset &= end - 1;
+		*length = end - offset;
+		return (char *)cf_frame(heap, slot) + offset;
 	}
+	*length = end - offset;
 	return (char *)heap + ((size_t)where << 2) + offset;
 }
 
 int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle)
 {
-	struct cf_class *class = NULL;
-	uint32_t piece, at;
+	struct cf_object object;
+	size_t at, length;
 	int status;
+	void *piece;
 
-	*handle = (cf_handle){ 0, 0 };
-	if (!size || count <= heap->max_size / size)
-		class = cf_class_of_size(heap, count * size);
-	if (!class)
+	if (!size || count > heap->max_size / size) {
+		*handle = (cf_handle){ 0, 0 };
 		return CF_ESIZE;
-	cf_lock(heap);
-	status = cf_allocate(heap, class, handle);
+	}
+	cf_enter(heap);
+	status = cf_allocate_any(heap, cf_class_of_size(heap, count * size), 1, count * size, 0,
+				 handle);
 	if (!status) {
-		/* to the last word asked for, piece by contiguous piece */
+		cf_find(heap, *handle, &object);
+		/* to the last word asked for */
 		size = (count * size + 3) & ~(size_t)3;
-		piece = heap->nonmoving ? 1u << heap->unit_shift : heap->max_size;
-		for (at = 0; at < size; at += piece)
-			cf_clear(cf_byte(heap, *cf_word(heap, handle->slot), at),
-				 cf_min((uint32_t)size - at, piece) / 4);
+		for (at = 0; at < size; at += length) {
+			piece = cf_piece(heap, &object, at, &length);
+			if (length > size - at)
+				length = size - at;
+			cf_clear(piece, (uint32_t)length / 4);
+		}
 	}
 	cf_unlock(heap);
 	return status;
@@ -962,30 +1351,17 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
 
 CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
 {
-	struct cf_object object;
-	int status = CF_OK;
+	int status;
 
-	cf_lock(heap);
-	if (!cf_find(heap, handle, &object)) {
-		status = CF_ESTALE;
-	} else if (object.tag != handle.stamp) {
-		status = CF_EPINNED;
-	} else {
-		if (heap->nonmoving) {
-			cf_give_frames(heap, object.where, 1, object.class->units);
-			heap->free_frames++;
-		}
-		cf_give_slot(heap, handle.slot);
-		object.class->objects--;
-		cf_give_block(heap, object.class, object.header, object.index);
-	}
+	cf_enter(heap);
+	status = cf_free_locked(heap, handle);
 	cf_unlock(heap);
 	return status;
 }
 
 CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle);
 
-/* cf_free_any() in a moving heap without lock hooks, for an object that is not pinned. */
+/* cf_free_any() in a moving heap without lock hooks and remote frees, for an object that is not pinned. */
 CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t words, bool wide)
 {
 	struct cf_object object;
@@ -1040,6 +1416,70 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 	return CF_OK;
 }
 
+/* Copy what both objects have of the bytes from @at on. */
+static void cf_copy_from(struct cf_heap *heap, const struct cf_object *from,
+			 const struct cf_object *to, size_t at)
+{
+	size_t end = cf_usable(heap, from), length, length_to;
+	const void *piece;
+	void *piece_to;
+
+	if (end > cf_usable(heap, to))
+		end = cf_usable(heap, to);
+	for (; at < end; at += length) {
+		piece = cf_piece(heap, from, at, &length);
+		piece_to = cf_piece(heap, to, at, &length_to);
+		if (length > length_to)
+			length = length_to;
+		CF_COPY(piece_to, piece, (uint32_t)length / 4);
+	}
+}
+
+/* cf_realloc() where the old or the new size is larger than a page. */
+static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handle handle, size_t size)
+{
+	uint32_t pages = cf_whole_pages(heap, size), common = 0, i;
+	uint32_t *from = cf_spine(heap, old), *to;
+	struct cf_class *tail_class = cf_class_of_size(heap, cf_rest(heap, size));
+	struct cf_object object;
+	cf_handle other;
+	int status;
+
+	if (cf_is_large(heap, old)) {
+		common = cf_min(pages, from[CF_SPINE_PAGES]);
+		if (!cf_find_tail(heap, from, &object))
+			object.class = NULL;
+		if (pages == from[CF_SPINE_PAGES] && tail_class == object.class)
+			return CF_OK;
+	}
+	status = cf_allocate_any(heap, cf_class_of_size(heap, size), 1, size, common, &other);
+	if (status)
+		return status;
+	cf_find(heap, other, &object);
+	to = cf_spine(heap, &object);
+	for (i = 0; i < common; i++) {
+		to[CF_SPINE_FIRST + i] = from[CF_SPINE_FIRST + i];
+		from[CF_SPINE_FIRST + i] = 0;
+	}
+	cf_copy_from(heap, old, &object, (size_t)common * heap->page_bytes);
+
+	/* Each gets the other's handle, and the old one is freed. */
+	cf_set_ref(old->meta + old->class->refs, old->index, other.slot,
+		   other.stamp + (old->tag & heap->stamp_low), heap->wide);
+	cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
+		   handle.stamp + (object.tag & heap->stamp_low), heap->wide);
+	*cf_word(heap, other.slot) = old->where;
+	*cf_word(heap, handle.slot) = object.where;
+	if (heap->nonmoving)
+		/* a slot is a block-frame: that of the object's first bytes, if it is not large */
+		CF_COPY(cf_frame(heap, handle.slot), cf_frame(heap, other.slot),
+			1u << (heap->unit_shift - 2));
+	if (heap->nonmoving || cf_is_large(heap, &object))
+		*cf_word(heap, object.where) = handle.slot;
+	cf_release_any(heap, old, other.slot);
+	return CF_OK;
+}
+
 int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size)
 {
 	struct cf_class *class = cf_class_of_size(heap, size);
@@ -1049,10 +1489,12 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size)
 	cf_lock(heap);
 	if (!cf_find(heap, handle, &object))
 		status = CF_ESTALE;
-	else if (object.tag != handle.stamp)
+	else if (cf_pins_of(heap, &object))
 		status = CF_EPINNED;
-	else if (!class)
+	else if (size - 1 >= heap->max_size)
 		status = CF_ESIZE;
+	else if (!class || cf_is_large(heap, &object))
+		status = cf_change_large(heap, &object, handle, size);
 	else if (class != object.class)
 		status = cf_change_class(heap, &object, handle.slot, class);
 	cf_unlock(heap);
@@ -1077,7 +1519,7 @@ size_t cf_usable_size(struct cf_heap *heap, cf_handle handle)
 
 	cf_lock(heap);
 	if (cf_find(heap, handle, &object))
-		size = (size_t)object.class->units << heap->unit_shift;
+		size = cf_usable(heap, &object);
 	cf_unlock(heap);
 	return size;
 }
@@ -1085,47 +1527,19 @@ size_t cf_usable_size(struct cf_heap *heap, cf_handle handle)
 void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *length)
 {
 	struct cf_object object;
+	size_t contiguous = 0;
 	void *byte = NULL;
-	size_t end = 0;
 
 	cf_lock(heap);
 	if (cf_find(heap, handle, &object))
-		end = (size_t)object.class->units << heap->unit_shift;
-	if (offset < end) {
-		byte = cf_byte(heap, object.where, offset);
-		if (heap->nonmoving)
-			end = ((offset >> heap->unit_shift) + 1) << heap->unit_shift;
-	}
+		byte = cf_piece(heap, &object, offset, &contiguous);
 	cf_unlock(heap);
 	if (length)
-		*length = byte ? end - offset : 0;
+		*length = contiguous;
 	return byte;
 }
 
-/* ------ pins ------------------------------------------------------------------------------------- */
-
-static void cf_set_pinned(struct cf_object *object, bool pinned)
-{
-	struct cf_class *class = object->class;
-	uint32_t *row = cf_pinned_row(class, object->meta, object->index / 32);
-
-	*row ^= 1u << object->index % 32;
-	object->header->pinned += pinned ? 1 : UINT32_MAX;
-	class->pinned += pinned ? 1 : UINT32_MAX;
-}
-
-/* An object of a page on CF_STUCK can be moved again: then the page would be one not-full page more. */
-static void cf_unstick(struct cf_heap *heap, struct cf_object *object)
-{
-	struct cf_class *class = object->class;
-	struct cf_page *to = class->open;
-
-	if (class->nr[CF_NOT_FULL] < class->limit)
-		cf_relist(heap, class, object->header);
-	else
-		cf_move(heap, class, object->header, CF_STUCK, object->index, to,
-			cf_take_block(heap, class, to));
-}
+/* ------ pins -------------------------------------------------------------------------------------- */
 
 int cf_pin(struct cf_heap *heap, cf_handle handle)
 {
@@ -1133,19 +1547,14 @@ int cf_pin(struct cf_heap *heap, cf_handle handle)
 	int status = CF_OK;
 
 	cf_lock(heap);
-	if (!cf_find(heap, handle, &object)) {
+	if (!cf_find(heap, handle, &object))
 		status = CF_ESTALE;
-	} else if (cf_pins(heap, object.tag) == CF_MAX_PINS) {
+	else if (cf_pins_of(heap, &object) == CF_MAX_PINS)
 		status = CF_EPINS;
-	} else {
-		cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
-			   object.tag + heap->pin_one, heap->wide);
-		if (!cf_pins(heap, object.tag)) {
-			cf_set_pinned(&object, true);
-			if (object.header->list == CF_NOT_FULL)
-				cf_relist(heap, object.class, object.header);
-		}
-	}
+	else if (cf_is_large(heap, &object))
+		cf_pin_large(heap, cf_spine(heap, &object));
+	else
+		cf_pin_block(heap, &object, handle.slot);
 	cf_unlock(heap);
 	return status;
 }
@@ -1156,21 +1565,59 @@ int cf_unpin(struct cf_heap *heap, cf_handle handle)
 	int status = CF_OK;
 
 	cf_lock(heap);
-	if (!cf_find(heap, handle, &object)) {
+	if (!cf_find(heap, handle, &object))
 		status = CF_ESTALE;
-	} else if (!cf_pins(heap, object.tag)) {
+	else if (!cf_pins_of(heap, &object))
 		status = CF_EPINS;
-	} else {
-		cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
-			   object.tag - heap->pin_one, heap->wide);
-		if (cf_pins(heap, object.tag) == 1) {
-			cf_set_pinned(&object, false);
-			if (object.header->list == CF_STUCK)
-				cf_unstick(heap, &object);
-		}
-	}
+	else
+		cf_unpin_any(heap, &object, handle.slot);
 	cf_unlock(heap);
 	return status;
+}
+
+/* ------ remote frees ------------------------------------------------------------------------------ */
+
+int cf_free_remote(struct cf_heap *heap, cf_handle handle)
+{
+#if CF_ATOMIC
+	struct cf_remote *entry;
+	uint32_t begun, done;
+
+	if (!heap->remote_size)
+		return CF_EINVAL;
+	if (!handle.slot)
+		return CF_ESTALE;
+	do {
+		/*
+		 * In this order, so that entries given out are never fewer than those emptied. Pairs with the
+		 * store in cf_drain_locked().
+		 */
+		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
+		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
+		if (begun - done >= heap->remote_size)
+			return CF_EAGAIN;
+	} while (!__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	entry = &heap->remote[begun & (heap->remote_size - 1)];
+	entry->stamp = handle.stamp;
+	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
+	return CF_OK;
+#else
+	(void)heap;
+	(void)handle;
+	return CF_EINVAL;
+#endif
+}
+
+size_t cf_drain(struct cf_heap *heap, size_t most)
+{
+	size_t done = 0;
+
+	cf_lock(heap);
+	if (heap->remote_size)
+		done = cf_drain_locked(heap, most);
+	cf_unlock(heap);
+	return done;
 }
 
 /* ------ deferred compaction ---------------------------------------------------------------------- */
@@ -1223,6 +1670,11 @@ size_t cf_max_size(const struct cf_heap *heap)
 	return heap->max_size;
 }
 
+size_t cf_max_contiguous(const struct cf_heap *heap)
+{
+	return heap->nonmoving ? (size_t)1 << heap->unit_shift : heap->page_bytes;
+}
+
 unsigned int cf_class_count(const struct cf_heap *heap)
 {
 	return heap->nr_classes;
@@ -1269,28 +1721,48 @@ static uint32_t cf_slot_pages(const struct cf_heap *heap, uint32_t objects)
 	return heap->nonmoving || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
 }
 
+/*
+ * The most pages that will be occupied with @more objects more, of which each adds one to @class, if
+ * that is not NULL, one to @spine likewise, and has @whole pages of its own.
+ */
+static uint64_t cf_worst_with(const struct cf_heap *heap, const struct cf_class *class,
+			      const struct cf_class *spine, uint32_t whole, uint32_t more)
+{
+	uint64_t pages = heap->large_pages + (uint64_t)whole * more;
+	uint32_t i, objects, all = 0;
+
+	for (i = 0; i < heap->nr_classes; i++) {
+		objects = heap->classes[i].objects;
+		objects += class == &heap->classes[i] ? more : 0;
+		objects += spine == &heap->classes[i] ? more : 0;
+		all += objects;
+		pages += cf_worst_pages(heap, &heap->classes[i], objects);
+	}
+	return pages + cf_slot_pages(heap, all);
+}
+
 size_t cf_bound(struct cf_heap *heap, size_t size)
 {
-	const struct cf_class *class = cf_class_of_size(heap, size);
-	uint32_t i, low = 0, high, middle, objects = 0;
-	uint64_t others = 0, pages;
+	uint32_t whole = cf_whole_pages(heap, size), frames, low = 0, high, middle;
+	const struct cf_class *class, *spine = NULL;
 
-	if (!class)
+	if (size - 1 >= heap->max_size)
 		return 0;
+	class = cf_class_of_size(heap, whole ? cf_rest(heap, size) : size);
+	if (whole)
+		spine = cf_class_of_spine(heap, whole);
 	cf_lock(heap);
-	pages = heap->pages - heap->handle_pages;
-	for (i = 0; i < heap->nr_classes; i++) {
-		objects += heap->classes[i].objects;
-		if (&heap->classes[i] != class)
-			others += cf_worst_pages(heap, &heap->classes[i],
-						 heap->classes[i].objects);
-	}
-	high = heap->nonmoving ? heap->free_frames / class->units :
-				 (uint32_t)pages * class->per_page;
+	frames = (whole << heap->page_shift) + (class ? class->units : 0) + !!spine;
+	if (heap->nonmoving)
+		high = heap->free_frames / frames;
+	else if (whole)
+		high = heap->pages / whole;
+	else
+		high = heap->pages * class->per_page;
 	while (low < high) {
 		middle = low + (high - low + 1) / 2;
-		if (others + cf_worst_pages(heap, class, class->objects + middle) +
-		    cf_slot_pages(heap, objects + middle) <= pages)
+		if (cf_worst_with(heap, class, spine, whole, middle) <=
+		    heap->pages - heap->handle_pages)
 			low = middle;
 		else
 			high = middle - 1;
@@ -1304,13 +1776,16 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 	uint32_t i;
 
 	cf_lock(heap);
+	stats->large_pages = heap->large_pages;
+	stats->remote_failed = heap->remote_failed;
 	stats->pages = heap->pages;
 	stats->free_pages = heap->free_pages;
 	stats->handle_pages = heap->handle_pages;
 	stats->not_full_pages = 0;
 	stats->stuck_pages = 0;
-	stats->objects = 0;
-	stats->pinned = 0;
+	/* a tail is no object of its own, and pinned instead of its spine */
+	stats->objects = (size_t)0 - heap->tails;
+	stats->pinned = heap->bare_pinned;
 	stats->free_blocks = heap->nonmoving ? heap->free_frames : 0;
 	stats->moves = 0;
 	stats->moved_bytes = 0;
@@ -1327,34 +1802,79 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 
 /* ------ invariants ------------------------------------------------------------------------------- */
 
+/* What the heap consists of, counted. */
+struct cf_census {
+	uint32_t pinned; /* blocks */
+	uint32_t frames;
+	uint32_t large_pages;
+	uint32_t tails;
+	uint32_t bare_pinned;
+};
+
+static const char *cf_verify_large(struct cf_heap *heap, struct cf_object *object, uint32_t slot,
+				   struct cf_census *census)
+{
+	const uint32_t *spine = cf_spine(heap, object);
+	struct cf_object tail;
+	uint32_t i, page;
+
+	if (spine[CF_SPINE_SLOT] != slot || object->class->units < CF_SPINE_FIRST + spine[CF_SPINE_PAGES])
+		return "a large object's block is its spine";
+	for (i = 0; i < spine[CF_SPINE_PAGES]; i++) {
+		page = spine[CF_SPINE_FIRST + i];
+		if (page - heap->first_page >= heap->begun_pages || cf_page(heap, page)->used)
+			return "a large object's pages are its own";
+	}
+	census->large_pages += spine[CF_SPINE_PAGES];
+	census->frames += 1 + (spine[CF_SPINE_PAGES] << heap->page_shift);
+	if (!spine[CF_SPINE_TAIL]) {
+		census->bare_pinned += !!spine[CF_SPINE_PINS];
+		return NULL;
+	}
+	census->tails++;
+	if (!cf_find_tail(heap, spine, &tail) || !cf_pins(heap, tail.tag) != !spine[CF_SPINE_PINS])
+		return "a large object has its tail, pinned if it is";
+	return NULL;
+}
+
 /* The page's bitmaps and references agree with its header and with the slots. */
-static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header, uint32_t *pinned)
+static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
+				  struct cf_census *census)
 {
 	struct cf_class *class = (struct cf_class *)((char *)heap + header->class);
 	uint32_t *meta = cf_word(heap, header->meta);
 	uint32_t used = 0, pins = 0, index;
+	const char *wrong;
 
 	for (index = 0; index < class->per_page; index++) {
-		uint32_t row = index / 32, bit = 1u << index % 32;
-		uint32_t where = cf_where(class, header, index);
-		uint32_t slot, tag;
+		struct cf_object object = { .class = class, .where = cf_where(class, header, index) };
+		uint32_t row = index / 32, bit = 1u << index % 32, slot;
+		bool pinned;
 
 		if (!(header->rows_used & 1u << row))
 			continue;
+		pinned = *cf_pinned_row(class, meta, row) & bit;
 		if (meta[row] & bit) {
-			if (*cf_pinned_row(class, meta, row) & bit)
+			if (pinned)
 				return "a free block is not pinned";
 			continue;
 		}
-		slot = cf_get_ref(heap, meta + class->refs, index, &tag);
-		if (*cf_word(heap, slot) != where)
+		slot = cf_get_ref(heap, meta + class->refs, index, &object.tag);
+		if (*cf_word(heap, slot) != object.where)
 			return "a block's slot says where the block is";
-		if (heap->nonmoving && *cf_word(heap, where) != slot)
+		if (heap->nonmoving && *cf_word(heap, object.where) != slot)
 			return "the slot of a block is that of its first block-frame";
-		if (!(*cf_pinned_row(class, meta, row) & bit) != !cf_pins(heap, tag))
-			return "a block's pins agree with the bitmap";
 		used++;
-		pins += !!cf_pins(heap, tag);
+		pins += pinned;
+		if (cf_is_large(heap, &object)) {
+			wrong = cf_verify_large(heap, &object, slot, census);
+			if (wrong)
+				return wrong;
+		} else {
+			census->frames += class->units;
+		}
+		if (pinned != (cf_pins(heap, object.tag) && !cf_is_large(heap, &object)))
+			return "a block's pins agree with the bitmap";
 	}
 	for (index = 0; index <= class->last_row; index++) {
 		bool any_free = !(header->rows_used & 1u << index) || meta[index];
@@ -1369,7 +1889,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header, 
 	if (header->list != (used == class->per_page ? CF_FULL :
 			     used == pins ? CF_STUCK : CF_NOT_FULL))
 		return "a page is on the list that its blocks call for";
-	*pinned += pins;
+	census->pinned += pins;
 	return NULL;
 }
 
@@ -1401,8 +1921,9 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
 
 const char *cf_verify(struct cf_heap *heap)
 {
-	uint32_t page, i, slot, objects = 0, pinned = 0, used = 0, listed[CF_NR_LISTS] = { 0, 0, 0 };
+	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS] = { 0, 0, 0 };
 	uint32_t others = 0, total = 0, slots = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
+	struct cf_census census = { 0, 0, 0, 0, 0 };
 	const char *wrong = NULL;
 
 	cf_lock(heap);
@@ -1413,10 +1934,9 @@ const char *cf_verify(struct cf_heap *heap)
 			others++;
 			continue;
 		}
-		wrong = cf_verify_page(heap, header, &pinned);
+		wrong = cf_verify_page(heap, header, &census);
 		objects += header->used;
 		total += header->used;
-		used += header->used * ((struct cf_class *)((char *)heap + header->class))->units;
 		listed[header->list]++;
 	}
 	for (i = 0; i < heap->nr_classes && !wrong; i++) {
@@ -1424,22 +1944,25 @@ const char *cf_verify(struct cf_heap *heap)
 
 		wrong = cf_verify_class(heap, class);
 		objects -= class->objects;
-		pinned -= class->pinned;
+		census.pinned -= class->pinned;
 		listed[CF_NOT_FULL] -= class->nr[CF_NOT_FULL];
 		listed[CF_STUCK] -= class->nr[CF_STUCK];
 	}
-	if (!wrong && (objects || pinned || listed[CF_NOT_FULL] || listed[CF_STUCK]))
+	if (!wrong && (objects || census.pinned || listed[CF_NOT_FULL] || listed[CF_STUCK]))
 		wrong = "the size-classes' counts are those of their pages";
 	for (page = heap->free_page; page && !wrong; page = cf_page(heap, page)->next, others--)
 		if (cf_page(heap, page)->used)
 			wrong = "a page on the list of free pages is free";
-	if (!wrong && others != heap->handle_pages)
-		wrong = "each page is an object's, a handle's or on the list of free pages";
+	if (!wrong && others != heap->handle_pages + heap->large_pages)
+		wrong = "each page is for objects, a large object's, for handles or on the list of free pages";
+	if (!wrong && (census.large_pages != heap->large_pages || census.tails != heap->tails ||
+		       census.bare_pinned != heap->bare_pinned))
+		wrong = "the heap's counts are those of its large objects";
 	for (slot = heap->free_slot; slot != heap->fresh_slot && !wrong; slot = *cf_word(heap, slot) & ~CF_FREE, slots++)
 		if (!(*cf_word(heap, slot) & CF_FREE))
 			wrong = "a slot on the list of free slots is free";
 	if (!wrong && heap->nonmoving &&
-	    (slots != heap->free_frames || used + slots != heap->end_slot - heap->first_slot))
+	    (slots != heap->free_frames || census.frames + slots != heap->end_slot - heap->first_slot))
 		wrong = "each block-frame is an object's or free";
 	if (!wrong && !heap->nonmoving && total + slots != heap->handle_pages << heap->page_shift)
 		wrong = "each slot is an object's or free";
@@ -1572,8 +2095,8 @@ static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32
 /* Lay out the buffer of @bytes behind the heap itself. */
 static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 {
+	size_t own = sizeof(*heap) + heap->remote_size * sizeof(*heap->remote);
 	uint32_t page_words = 1u << heap->page_shift;
-	size_t own = sizeof(*heap);
 	uint32_t pages = 0, frames;
 
 	if (heap->nonmoving) {
@@ -1614,7 +2137,7 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config)
 {
 	static const struct cf_config defaults;
-	uint32_t page_size, block_size;
+	uint32_t page_size, block_size, remote;
 	struct cf_heap *heap;
 	uintptr_t start, align;
 
@@ -1624,6 +2147,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	block_size = config->block_size ? config->block_size : CF_BLOCK_SIZE;
 	if (!buffer || !cf_is_power(page_size, 256, 65536) ||
 	    !cf_is_power(block_size, 16, page_size) || !config->lock != !config->unlock ||
+	    config->remote_frees > CF_MAX_REMOTE || (config->remote_frees && !CF_ATOMIC) ||
 	    (config->engine != CF_MOVING && config->engine != CF_NONMOVING))
 		return NULL;
 	align = config->engine == CF_MOVING ? page_size : block_size;
@@ -1631,32 +2155,43 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	if (start < (uintptr_t)buffer || start - (uintptr_t)buffer > size)
 		return NULL;
 	size -= start - (uintptr_t)buffer;
-	if (size < sizeof(*heap) || (uint64_t)size > (uint64_t)8 << 30)
+	for (remote = 1; remote < config->remote_frees && remote < CF_MAX_REMOTE; remote *= 2)
+		;
+	remote = config->remote_frees ? remote : 0;
+	if (size < sizeof(*heap) + remote * sizeof(*heap->remote) ||
+	    (uint64_t)size > (uint64_t)8 << 30)
 		return NULL;
 
 	heap = (struct cf_heap *)start;
-	cf_clear((uint32_t *)heap, sizeof(*heap) / 4);
+	cf_clear((uint32_t *)heap, (uint32_t)(sizeof(*heap) + remote * sizeof(*heap->remote)) / 4);
+	heap->remote = (struct cf_remote *)(heap + 1);
+	heap->remote_size = remote;
 	heap->nonmoving = config->engine == CF_NONMOVING;
 	heap->wide = config->wide || size > CF_WIDE_ABOVE;
 	heap->deferred = config->deferred;
-	heap->max_size = page_size;
+	heap->page_bytes = page_size;
+	heap->page_bytes_shift = cf_log2(page_size);
 	heap->lock = config->lock;
 	heap->unlock = config->unlock;
 	heap->lock_arg = config->lock_arg;
-	heap->page_shift = cf_log2(page_size) - 2;
+	heap->page_shift = heap->page_bytes_shift - 2;
 	heap->unit_shift = 2;
 	if (heap->nonmoving) {
 		heap->unit_shift = cf_log2(block_size);
-		heap->page_shift = cf_log2(page_size) - heap->unit_shift;
+		heap->page_shift = heap->page_bytes_shift - heap->unit_shift;
 	}
 	heap->page_mask = (1u << heap->page_shift) - 1;
+	/* the largest spine is a page's block */
+	heap->max_size = heap->page_bytes;
+	if (heap->page_mask > CF_SPINE_FIRST)
+		heap->max_size *= heap->page_mask + 1 - CF_SPINE_FIRST;
 	heap->words = (uint32_t)(size / 4);
-	if (!heap->nonmoving && !config->lock && heap->wide) {
+	if (!heap->nonmoving && !config->lock && !remote && heap->wide) {
 		heap->wide_words = heap->words;
-		heap->wide_size = heap->max_size;
-	} else if (!heap->nonmoving && !config->lock) {
+		heap->wide_size = heap->page_bytes;
+	} else if (!heap->nonmoving && !config->lock && !remote) {
 		heap->fast_words = heap->words;
-		heap->fast_size = heap->max_size;
+		heap->fast_size = heap->page_bytes;
 	}
 	heap->pin_one = heap->wide ? 1 : 2u << cf_log2(heap->words - 1);
 	heap->stamp_one = heap->pin_one << CF_PIN_BITS;

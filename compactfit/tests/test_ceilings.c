@@ -29,7 +29,7 @@ static const struct engine {
 	{ "moving", { 0 }, { { 128, 0 }, { 100, 0 }, { 150, 0 } } },
 	{ "moving, wide", { .wide = true }, { { 138, 0 }, { 112, 0 }, { 168, 0 } } },
 	{ "moving, K = 3", { .max_not_full = 3 }, { { 128, 0 }, { 150, 0 }, { 160, 0 } } },
-	{ "non-moving", { .engine = CF_NONMOVING }, { { 212, 10 }, { 170, 10 }, { 220, 10 } } },
+	{ "non-moving", { .engine = CF_NONMOVING }, { { 225, 10 }, { 180, 10 }, { 230, 10 } } },
 };
 
 static struct cf_heap *heap;

@@ -84,6 +84,7 @@ static const struct setup setups[] = {
 	{ "moving, 64 KiB in pages of 1 KiB", 64 << 10, { .page_size = 1024 } },
 	{ "moving, pages of 256 bytes, wide", 64 << 10, { .page_size = 256, .wide = true } },
 	{ "moving, pages of 64 KiB", 4 << 20, { .page_size = 65536 } },
+	{ "moving, remote frees", 1 << 20, { .remote_frees = 100 } },
 	{ "non-moving", 1 << 20, { .engine = CF_NONMOVING } },
 	{ "non-moving, wide", 1 << 20, { .engine = CF_NONMOVING, .wide = true } },
 	{ "non-moving, K = 3", 1 << 20, { .engine = CF_NONMOVING, .max_not_full = 3 } },
@@ -94,6 +95,8 @@ static const struct setup setups[] = {
 	  { .engine = CF_NONMOVING, .block_size = 16384 } },
 	{ "non-moving, 64 KiB in pages of 1 KiB", 64 << 10,
 	  { .engine = CF_NONMOVING, .page_size = 1024, .block_size = 32 } },
+	{ "non-moving, remote frees", 1 << 20,
+	  { .engine = CF_NONMOVING, .block_size = 32, .remote_frees = 1 } },
 };
 
 #define SETUPS (sizeof(setups) / sizeof(setups[0]))
@@ -131,7 +134,7 @@ struct object {
 	size_t size;
 	unsigned int pins;
 	uint32_t pattern;
-	void *pinned_at;
+	uint64_t pinned_at;
 };
 
 static unsigned char byte_of(const struct object *object, size_t i)
@@ -169,16 +172,44 @@ static bool holds(struct cf_heap *heap, const struct object *object, size_t size
 	return true;
 }
 
+static size_t page_size(const struct cf_heap *heap)
+{
+	return cf_class_size(heap, cf_class_count(heap) - 1);
+}
+
 static size_t some_size(const struct cf_heap *heap)
 {
-	switch (below(8)) {
+	size_t page = page_size(heap), most = cf_max_size(heap);
+
+	switch (below(16)) {
 	case 0:
-		return 1 + below(cf_max_size(heap));
+		return 1 + below(most < 5 * page ? most : 5 * page);
 	case 1:
+		return most < 5 * page ? page : page + below(2) + page * below(3);
+	case 2:
+		return 1 + below(page);
+	case 3:
 		return cf_class_size(heap, (unsigned int)below(cf_class_count(heap)));
 	default:
-		return 1 + below(cf_max_size(heap) < 300 ? cf_max_size(heap) : 300);
+		return 1 + below(page < 300 ? page : 300);
 	}
+}
+
+/* A number for where all the pieces of an object are, each of them aligned. */
+static uint64_t places(struct cf_heap *heap, const struct object *object, size_t align)
+{
+	size_t from, length;
+	uint64_t sum = 0;
+	char *at;
+
+	for (from = 0; from < object->size; from += length) {
+		at = cf_at(heap, object->handle, from, &length);
+		if (!check(at && length))
+			return 0;
+		check(((uintptr_t)at - from) % align == 0);
+		sum = sum * 31 + (uintptr_t)at;
+	}
+	return sum;
 }
 
 #define OBJECTS 4096
@@ -218,7 +249,7 @@ static void step_malloc(struct model *m)
 		return;
 	}
 	check(cf_usable_size(m->heap, object->handle) >= object->size);
-	check((uintptr_t)cf_at(m->heap, object->handle, 0, NULL) % align == 0);
+	places(m->heap, object, align);
 	fill(m->heap, object, 0);
 	m->nr++;
 }
@@ -228,12 +259,21 @@ static void step_free(struct model *m, size_t i)
 	struct object *object = &m->objects[i];
 
 	check(holds(m->heap, object, object->size));
-	if (object->pins) {
+	if (object->pins > (m->setup->config.remote_frees ? 1 : 0)) {
 		check(cf_free(m->heap, object->handle) == CF_EPINNED);
 		return;
 	}
-	check(cf_free(m->heap, object->handle) == CF_OK);
-	check(cf_free(m->heap, object->handle) == CF_ESTALE);
+	if (object->pins || (m->setup->config.remote_frees && below(2))) {
+		if (cf_free_remote(m->heap, object->handle) == CF_EAGAIN) {
+			check(cf_drain(m->heap, SIZE_MAX) >= m->setup->config.remote_frees);
+			check(cf_free_remote(m->heap, object->handle) == CF_OK);
+		}
+		check(cf_check_handle(m->heap, object->handle) == CF_OK);
+		check(below(2) || cf_drain(m->heap, SIZE_MAX));
+	} else {
+		check(cf_free(m->heap, object->handle) == CF_OK);
+		check(cf_free(m->heap, object->handle) == CF_ESTALE);
+	}
 	m->stale = object->handle;
 	*object = m->objects[--m->nr];
 }
@@ -270,10 +310,10 @@ static void step_pin(struct model *m, size_t i)
 		if (status)
 			return;
 		if (!object->pins++)
-			object->pinned_at = cf_at(m->heap, object->handle, 0, NULL);
+			object->pinned_at = places(m->heap, object, 1);
 	} else {
 		if (object->pins)
-			check(object->pinned_at == cf_at(m->heap, object->handle, 0, NULL));
+			check(object->pinned_at == places(m->heap, object, 1));
 		status = cf_unpin(m->heap, object->handle);
 		check(status == (object->pins ? CF_OK : CF_EPINS));
 		object->pins -= !status;
@@ -353,9 +393,11 @@ static void test_model(const struct setup *setup)
 		}
 		step_free(m, 0);
 	}
+	cf_drain(m->heap, SIZE_MAX);
 	sound(m->heap);
 	cf_get_stats(m->heap, &stats);
 	check(!stats.objects && !stats.pinned && !stats.not_full_pages && !stats.stuck_pages);
+	check(!stats.large_pages && !stats.remote_failed);
 	check(stats.free_pages + stats.handle_pages == stats.pages);
 	unmake(setup);
 	free(m);
@@ -537,6 +579,8 @@ static void test_init(void)
 		{ .engine = CF_NONMOVING, .block_size = 48 },
 		{ .lock = take },
 		{ .unlock = drop },
+		{ .remote_frees = CF_MAX_REMOTE + 1 },
+		{ .remote_frees = UINT32_MAX },
 	};
 	static const struct cf_config nonmoving = { .engine = CF_NONMOVING };
 	size_t i, size, offset, at;
@@ -587,6 +631,160 @@ static void test_init(void)
 	}
 	buffer = NULL;
 	done("a heap stays within its buffer");
+}
+
+/* ------ objects larger than a page ---------------------------------------------------------------- */
+
+static const size_t parts[][2] = { /* pages, bytes beyond */
+	{ 0, 10 }, { 1, 0 }, { 1, 1 }, { 1, 100 }, { 2, 0 }, { 2, 100 }, { 2, 101 }, { 3, 200 }, { 5, 0 },
+};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+/* Made to any size from any other, an object keeps its handle, its content and no more memory. */
+static void test_large(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	size_t page = page_size(heap), i, j, common, whole;
+	struct cf_stats before, after;
+	struct object object, small;
+
+	small = (struct object){ .size = 100, .pattern = 7 };
+	check(cf_malloc(heap, small.size, &small.handle) == CF_OK);
+	fill(heap, &small, 0);
+	for (i = 0; i < PARTS * PARTS; i++) {
+		object = (struct object){ .pattern = (uint32_t)rnd() };
+		object.size = parts[i / PARTS][0] * page + parts[i / PARTS][1];
+		cf_get_stats(heap, &before);
+		check(cf_malloc(heap, object.size, &object.handle) == CF_OK);
+		check(cf_usable_size(heap, object.handle) >= object.size);
+		fill(heap, &object, 0);
+		j = i % PARTS;
+		common = object.size;
+		object.size = parts[j][0] * page + parts[j][1];
+		common = common < object.size ? common : object.size;
+		check(cf_realloc(heap, object.handle, object.size) == CF_OK);
+		check(holds(heap, &object, common));
+		fill(heap, &object, common);
+		sound(heap);
+		/* one of its size uses as much */
+		cf_get_stats(heap, &after);
+		whole = object.size > page ? object.size / page : 0;
+		check(after.large_pages == before.large_pages + whole);
+		check(after.objects == before.objects + 1);
+		check(holds(heap, &object, object.size) && holds(heap, &small, small.size));
+		check(cf_realloc(heap, object.handle, object.size) == CF_OK);
+		check(cf_pin(heap, object.handle) == CF_OK);
+		check(cf_realloc(heap, object.handle, 2 * page) == CF_EPINNED);
+		check(cf_free(heap, object.handle) == CF_EPINNED);
+		cf_get_stats(heap, &after);
+		check(after.pinned == before.pinned + 1);
+		sound(heap);
+		check(cf_unpin(heap, object.handle) == CF_OK);
+		check(cf_free(heap, object.handle) == CF_OK);
+		check(cf_free(heap, object.handle) == CF_ESTALE);
+		cf_get_stats(heap, &after);
+		check(after.pinned == before.pinned && after.objects == before.objects);
+		check(after.free_blocks == before.free_blocks);
+		check(after.free_pages + after.handle_pages ==
+		      before.free_pages + before.handle_pages);
+	}
+	unmake(setup);
+	done("an object larger than a page is like any other: %s", setup->name);
+}
+
+/* Whichever part of a large object there is no memory for, nothing is taken. */
+static void test_large_exhaustion(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	size_t page = page_size(heap), i, nr, guaranteed;
+	cf_handle *handles = malloc(65536 * sizeof(*handles)), large, zero;
+	struct cf_stats before, after;
+
+	for (nr = 0; nr < 65536 && !cf_malloc(heap, 40 + below(60), &handles[nr]); nr++)
+		;
+	while (nr && !failed) {
+		check(cf_free(heap, handles[--nr]) == CF_OK);
+		for (i = 0; i < PARTS; i++) {
+			size_t size = parts[i][0] * page + parts[i][1];
+			int status;
+
+			guaranteed = cf_bound(heap, size);
+			cf_get_stats(heap, &before);
+			status = cf_malloc(heap, size, &large);
+			check(!guaranteed || !status);
+			check(status == CF_OK || status == CF_ENOMEM || size > cf_max_size(heap));
+			if (!status)
+				check(cf_free(heap, large) == CF_OK);
+			else
+				check(!large.slot && !large.stamp);
+			cf_get_stats(heap, &after);
+			check(before.free_blocks == after.free_blocks);
+			check(before.large_pages == after.large_pages);
+			check(before.objects == after.objects);
+			if (nr % 64 == 0)
+				sound(heap);
+		}
+	}
+	check(cf_malloc(heap, cf_max_size(heap), &large) == CF_OK ||
+	      cf_max_size(heap) > setup->size / 2);
+	check(cf_calloc(heap, 3, page, &zero) == CF_OK || cf_max_size(heap) < 3 * page ||
+	      setup->size < 8 * page);
+	for (i = 0; zero.slot && i < 3 * page; i++)
+		check(*(char *)cf_at(heap, zero, i, NULL) == 0);
+	free(handles);
+	unmake(setup);
+	done("an object larger than a page that does not fit takes nothing: %s", setup->name);
+}
+
+/* ------ remote frees ------------------------------------------------------------------------------ */
+
+static void test_remote(void)
+{
+	struct setup setup = { "", 1 << 20, { .remote_frees = 3 } };
+	struct cf_heap *heap = make(&setup);
+	cf_handle handles[8], other;
+	struct cf_stats stats;
+	int i;
+
+	for (i = 0; i < 8; i++)
+		check(cf_malloc(heap, 40, &handles[i]) == CF_OK);
+	check(cf_free_remote(heap, (cf_handle){ 0, 0 }) == CF_ESTALE);
+	check(cf_drain(heap, 10) == 0);
+	for (i = 0; i < 4; i++) /* as many as the next power of two */
+		check(cf_free_remote(heap, handles[i]) == CF_OK);
+	check(cf_free_remote(heap, handles[4]) == CF_EAGAIN);
+	check(cf_malloc(heap, 100, &other) == CF_OK); /* takes two */
+	check(cf_check_handle(heap, handles[1]) == CF_ESTALE);
+	check(cf_check_handle(heap, handles[2]) == CF_OK);
+	check(cf_free(heap, other) == CF_OK); /* the other two */
+	check(cf_check_handle(heap, handles[3]) == CF_ESTALE);
+	/* what cannot be freed is counted */
+	check(cf_pin(heap, handles[4]) == CF_OK && cf_pin(heap, handles[4]) == CF_OK);
+	check(cf_free_remote(heap, handles[4]) == CF_OK);
+	check(cf_free_remote(heap, handles[0]) == CF_OK);
+	check(cf_free_remote(heap, handles[5]) == CF_OK);
+	check(cf_drain(heap, 1) == 1 && cf_drain(heap, 10) == 2);
+	cf_get_stats(heap, &stats);
+	check(stats.remote_failed == 2 && stats.objects == 3);
+	check(cf_check_handle(heap, handles[4]) == CF_OK);
+	/* but one pin is that of who hands it over, of a large object too */
+	check(cf_unpin(heap, handles[4]) == CF_OK);
+	check(cf_malloc(heap, 40000, &other) == CF_OK && cf_pin(heap, other) == CF_OK);
+	check(cf_free_remote(heap, handles[4]) == CF_OK);
+	check(cf_free_remote(heap, other) == CF_OK);
+	check(cf_drain(heap, 10) == 2);
+	cf_get_stats(heap, &stats);
+	check(stats.remote_failed == 2 && stats.objects == 2 && !stats.pinned);
+	sound(heap);
+	unmake(&setup);
+	setup.config.remote_frees = 0;
+	heap = make(&setup);
+	check(cf_malloc(heap, 40, &other) == CF_OK);
+	check(cf_free_remote(heap, other) == CF_EINVAL);
+	check(cf_drain(heap, 1) == 0);
+	unmake(&setup);
+	done("the ring of remote frees");
 }
 
 /* ------ the paper's statements ------------------------------------------------------------------- */
@@ -747,7 +945,7 @@ static void test_block_frames(const struct setup *setup)
 	cf_handle handle;
 
 	least = cf_class_size(heap, 0) / block;
-	for (size = 1; size <= cf_max_size(heap); size += 1 + below(block)) {
+	for (size = 1; size <= page_size(heap); size += 1 + below(block)) {
 		cf_get_stats(heap, &before);
 		check(cf_malloc(heap, size, &handle) == CF_OK);
 		cf_get_stats(heap, &after);
@@ -846,6 +1044,13 @@ int main(int argc, char **argv)
 		test_again(&setups[i]);
 	for (i = 0; i < SETUPS; i++)
 		test_forged(&setups[i]);
+	for (i = 0; i < SETUPS; i++)
+		if (setups[i].size >= 1 << 20 && setups[i].config.block_size < CF_PAGE_SIZE)
+			test_large(&setups[i]);
+	for (i = 0; i < SETUPS; i++)
+		if (setups[i].size <= 1 << 20)
+			test_large_exhaustion(&setups[i]);
+	test_remote();
 	test_lock();
 	test_rules();
 	test_each_block(&setups[0]);
@@ -857,7 +1062,7 @@ int main(int argc, char **argv)
 		if (setups[i].config.engine == CF_NONMOVING)
 			test_block_frames(&setups[i]);
 	test_proposition(&setups[2]);
-	test_proposition(&setups[12]);
+	test_proposition(&setups[13]);
 	printf("1..%u\n", number);
 	return any_failed;
 }

@@ -10,7 +10,7 @@
 #include "../src/compactfit.c"
 
 static struct cf_heap *heap;
-static cf_handle first, second; /* of one page, which is not full */
+static cf_handle first, second, large; /* of one page, which is not full */
 static struct cf_page *page;
 static uint32_t *meta;
 static struct cf_class *class;
@@ -113,6 +113,32 @@ static void frame_lost(void)
 	heap->free_frames--;
 }
 
+static uint32_t *spine_of_large(void)
+{
+	return cf_word(heap, *cf_word(heap, large.slot));
+}
+
+static void spine_too_small(void)
+{
+	spine_of_large()[CF_SPINE_PAGES] = 100;
+}
+
+static void pages_elsewhere(void)
+{
+	spine_of_large()[CF_SPINE_FIRST] = page->page;
+}
+
+static void tail_lost(void)
+{
+	spine_of_large()[CF_SPINE_TAIL_STAMP]++;
+}
+
+static void pages_lost(void)
+{
+	heap->large_pages++;
+	heap->handle_pages--;
+}
+
 static const struct breakage breakages[] = {
 	{ "a free block is not pinned", pin_bit_of_free, CF_MOVING },
 	{ "a block's slot says where the block is", slot_elsewhere, CF_MOVING },
@@ -128,7 +154,11 @@ static const struct breakage breakages[] = {
 	{ "a size-class has at most K not-full pages (Invariant 1)", too_many, CF_MOVING },
 	{ "the size-classes' counts are those of their pages", objects_wrong, CF_MOVING },
 	{ "a page on the list of free pages is free", free_page_used, CF_MOVING },
-	{ "each page is an object's, a handle's or on the list of free pages", page_lost, CF_MOVING },
+	{ "each page is for objects, a large object's, for handles or on the list of free pages", page_lost, CF_MOVING },
+	{ "a large object's block is its spine", spine_too_small, CF_MOVING },
+	{ "a large object's pages are its own", pages_elsewhere, CF_NONMOVING },
+	{ "a large object has its tail, pinned if it is", tail_lost, CF_MOVING },
+	{ "the heap's counts are those of its large objects", pages_lost, CF_MOVING },
 	{ "a slot on the list of free slots is free", slot_not_free, CF_MOVING },
 	{ "each slot is an object's or free", slot_lost, CF_MOVING },
 	{ "each block-frame is an object's or free", frame_lost, CF_NONMOVING },
@@ -147,6 +177,7 @@ int main(void)
 
 		heap = cf_init(buffer, size, &config);
 		if (!cf_malloc(heap, 60, &first) && !cf_malloc(heap, 60, &second) &&
+		    !cf_malloc(heap, 2 * CF_PAGE_SIZE + 1, &large) &&
 		    !cf_malloc(heap, 60, &gone) && !cf_free(heap, gone) && !cf_verify(heap)) {
 			page = cf_page(heap, *cf_word(heap, first.slot) >> heap->page_shift);
 			meta = cf_word(heap, page->meta);
