@@ -249,6 +249,23 @@ static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_
 }
 
 /**
+ * cf_deref_nonmoving() - address of a byte of an object of a non-moving heap
+ * @block_size: that of the heap; faster if it is a constant
+ *
+ * The paper's dereference() there: two loads more than a plain pointer costs, nothing checked. What is
+ * contiguous ends at the next multiple of @block_size. Not for objects larger than a page.
+ */
+static inline void *cf_deref_nonmoving(const struct cf_heap *heap, cf_handle handle, size_t offset,
+				       uint32_t block_size)
+{
+	const uint32_t *words = (const uint32_t *)heap; /* the first one: where block-frame 0 were */
+	uint32_t slot = words[words[handle.slot] + (uint32_t)offset / block_size];
+
+	return (char *)(uintptr_t)heap + ((size_t)(words[0] + slot * (block_size / 4)) << 2) +
+	       (offset & (block_size - 1));
+}
+
+/**
  * cf_at() - address of a byte of an object, checked, in a heap of either engine
  * @length: set to the bytes from there that are contiguous; may be NULL
  *

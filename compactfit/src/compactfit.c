@@ -112,6 +112,7 @@ struct cf_class {
 };
 
 struct cf_heap {
+	uint32_t frames; /* non-moving: where that of slot 0 were; modulo 2^32. cf_deref_nonmoving() reads it */
 	uint32_t free_slot; /* a list that ends in fresh_slot */
 	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
 	uint32_t end_slot;
@@ -150,7 +151,6 @@ struct cf_heap {
 	uint32_t nr_classes;
 	uint32_t first_slot; /* non-moving: that of block-frame 0 */
 	uint32_t free_frames; /* non-moving */
-	uint32_t frames; /* non-moving: where that of slot 0 were; modulo 2^32 */
 	struct cf_remote *remote; /* the ring */
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
 	struct cf_page no_page; /* looks as if its first row had yet to be begun */

@@ -137,6 +137,54 @@ static void measure(const struct engine *engine, unsigned int index)
 	free(handles);
 }
 
+/* A byte of an object: the counts that the paper gives for its own code (Section 5.1). */
+static const unsigned int deref_ceiling[] = { [CF_MOVING] = 7, [CF_NONMOVING] = 11 };
+
+typedef char (*deref_function)(struct cf_heap *of, cf_handle handle, size_t offset);
+
+/* A plain pointer: one instruction. */
+static char deref_plain(struct cf_heap *of, cf_handle handle, size_t offset)
+{
+	(void)handle;
+	return ((char *)of)[offset];
+}
+
+static char deref_moving(struct cf_heap *of, cf_handle handle, size_t offset)
+{
+	return *(char *)cf_deref(of, handle, offset);
+}
+
+static char deref_nonmoving(struct cf_heap *of, cf_handle handle, size_t offset)
+{
+	return *(char *)cf_deref_nonmoving(of, handle, offset, CF_BLOCK_SIZE);
+}
+
+__attribute__((noinline)) static uint64_t count_deref(deref_function function, cf_handle handle)
+{
+	count_begin();
+	function(heap, handle, 100);
+	count_end();
+	return count_taken();
+}
+
+static bool deref(enum cf_engine engine, void *memory, size_t number)
+{
+	const struct cf_config config = { .engine = engine };
+	cf_handle handle;
+	uint64_t cost;
+	bool holds;
+
+	heap = cf_init(memory, MEMORY, &config);
+	cf_calloc(heap, 1, 200, &handle);
+	cost = count_deref(engine == CF_MOVING ? deref_moving : deref_nonmoving, handle);
+	cost += 1 - count_deref(deref_plain, handle);
+	holds = cost && cost <= deref_ceiling[engine];
+	printf("# dereference: %llu\n%sok %zu %s: dereference takes at most %u instructions\n",
+	       (unsigned long long)cost, holds ? "" : "not ", number,
+	       engine == CF_MOVING ? "moving" : "non-moving", deref_ceiling[engine]);
+	return holds;
+}
+
 int main(void)
 {
 	void *memory = aligned_alloc(ALIGNMENT, MEMORY);
@@ -148,7 +196,7 @@ int main(void)
 	count_setup();
 	call[0] = count_malloc(no_malloc, 8, &handle);
 	call[1] = count_free(no_free, handle);
-	printf("TAP version 14\n1..%zu\n", nr * OPERATIONS);
+	printf("TAP version 14\n1..%zu\n", nr * OPERATIONS + 2);
 	for (e = 0; e < nr; e++) {
 		const struct engine *engine = &engines[e];
 
@@ -172,6 +220,8 @@ int main(void)
 			wrong += !holds;
 		}
 	}
+	wrong += !deref(CF_MOVING, memory, ++number);
+	wrong += !deref(CF_NONMOVING, memory, ++number);
 	free(memory);
 	return wrong != 0;
 }

@@ -102,6 +102,7 @@ static const struct setup setups[] = {
 #define SETUPS (sizeof(setups) / sizeof(setups[0]))
 
 static void *buffer;
+static enum cf_engine engine; /* of the heap in it */
 static const size_t guard = 64; /* bytes behind the buffer that nobody may write to */
 
 static struct cf_heap *make(const struct setup *setup)
@@ -109,6 +110,7 @@ static struct cf_heap *make(const struct setup *setup)
 	struct cf_heap *heap;
 
 	free(buffer);
+	engine = setup->config.engine;
 	buffer = malloc(setup->size + guard);
 	memset(buffer, 0xa5, setup->size + guard);
 	heap = cf_init(buffer, setup->size, &setup->config);
@@ -198,6 +200,7 @@ static size_t some_size(const struct cf_heap *heap)
 /* A number for where all the pieces of an object are, each of them aligned. */
 static uint64_t places(struct cf_heap *heap, const struct object *object, size_t align)
 {
+	uint32_t block = (uint32_t)cf_max_contiguous(heap);
 	size_t from, length;
 	uint64_t sum = 0;
 	char *at;
@@ -207,6 +210,10 @@ static uint64_t places(struct cf_heap *heap, const struct object *object, size_t
 		if (!check(at && length))
 			return 0;
 		check(((uintptr_t)at - from) % align == 0);
+		if (object->size <= page_size(heap))
+			check(at == (engine == CF_NONMOVING ?
+					     cf_deref_nonmoving(heap, object->handle, from, block) :
+					     cf_deref(heap, object->handle, from)));
 		sum = sum * 31 + (uintptr_t)at;
 	}
 	return sum;
