@@ -505,11 +505,27 @@ CF_SELDOM int cf_relist(struct cf_heap *heap, struct cf_class *class, struct cf_
 	return CF_OK;
 }
 
-/* A page is only half full now. Always CF_OK. */
+/*
+ * A not-full page is only half full now: as cf_link() would put it, behind the first one. It is neither
+ * that nor the next. Always CF_OK.
+ */
 CF_SELDOM int cf_to_front(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
-	cf_unlink(heap, class, header);
-	cf_link(heap, class, header, CF_NOT_FULL);
+	struct cf_page *first = cf_page(heap, class->first[CF_NOT_FULL]);
+	struct cf_page *before = cf_page(heap, header->prev);
+	uint32_t next = header->next;
+
+	before->next = next;
+	if (next) {
+		cf_page(heap, next)->prev = before->page;
+	} else {
+		class->last[CF_NOT_FULL] = before->page;
+		class->open = before;
+	}
+	cf_page(heap, first->next)->prev = header->page;
+	header->next = first->next;
+	header->prev = first->page;
+	first->next = header->page;
 	return CF_OK;
 }
 

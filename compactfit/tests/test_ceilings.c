@@ -28,7 +28,7 @@ static const struct engine {
 } engines[] = {
 	{ "moving", { 0 }, { { 128, 0 }, { 100, 0 }, { 150, 0 } } },
 	{ "moving, wide", { .wide = true }, { { 138, 0 }, { 112, 0 }, { 168, 0 } } },
-	{ "moving, K = 3", { .max_not_full = 3 }, { { 128, 0 }, { 150, 0 }, { 160, 0 } } },
+	{ "moving, K = 3", { .max_not_full = 3 }, { { 128, 0 }, { 100, 0 }, { 150, 0 } } },
 	{ "non-moving", { .engine = CF_NONMOVING }, { { 225, 10 }, { 180, 10 }, { 230, 10 } } },
 };
 
