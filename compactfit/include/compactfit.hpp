@@ -58,6 +58,8 @@ public:
 		static_assert(std::is_trivially_copyable_v<T>, "objects are moved as bytes");
 		cf_handle raw;
 		int status;
+		if (sizeof(T) > cf_max_contiguous(heap_))
+			return handle<T>();
 		if constexpr (alignof(T) <= 16) /* of which sizeof(T) is a multiple */
 			status = cf_malloc(heap_, sizeof(T), &raw);
 		else
@@ -73,10 +75,15 @@ public:
 		return static_cast<cf_status>(cf_free(heap_, object.raw()));
 	}
 
-	/* The object until anything is freed, unpinned or compacted; null if it is not alive. O(1). */
+	/*
+	 * The object until anything is freed, unpinned or compacted; null if it is not alive, or not in one
+	 * piece. O(1).
+	 */
 	template <typename T> T *get(handle<T> object) const
 	{
-		return static_cast<T *>(cf_at(heap_, object.raw(), 0, nullptr));
+		std::size_t length;
+		void *at = cf_at(heap_, object.raw(), 0, &length);
+		return length < sizeof(T) ? nullptr : static_cast<T *>(at);
 	}
 
 	/* The same, nothing checked: one load more than a plain pointer. */
@@ -94,8 +101,8 @@ template <typename T> class pin {
 public:
 	pin(heap &of, handle<T> object) : heap_(of.raw()), handle_(object.raw())
 	{
-		if (cf_pin(heap_, handle_) == CF_OK)
-			object_ = static_cast<T *>(cf_deref(heap_, handle_, 0));
+		if (cf_pin(heap_, handle_) == CF_OK && !(object_ = of.get(object)))
+			cf_unpin(heap_, handle_);
 	}
 	pin(const pin &) = delete;
 	pin &operator=(const pin &) = delete;
@@ -105,7 +112,7 @@ public:
 			cf_unpin(heap_, handle_);
 	}
 
-	/* Null if the object was not alive, or was pinned CF_MAX_PINS times. */
+	/* Null if the object was not alive, not in one piece, or pinned CF_MAX_PINS times. */
 	T *get() const { return object_; }
 	explicit operator bool() const { return object_ != nullptr; }
 	T &operator*() const { return *object_; }

@@ -26,6 +26,10 @@ struct alignas(64) line {
 	char bytes[64];
 };
 
+struct large {
+	char bytes[2 * CF_PAGE_SIZE];
+};
+
 constexpr std::size_t size = 1 << 20;
 
 } // namespace
@@ -58,6 +62,16 @@ int main()
 	result(where == heap.get(b) && heap.free(b) == CF_OK, "the pin ends with its scope");
 	compactfit::pin<point> none(heap, a);
 	result(!none, "what is not alive cannot be pinned");
+
+	cf_handle pieces;
+	cf_malloc(heap.raw(), sizeof(large), &pieces);
+	compactfit::handle<large> in_pieces(pieces);
+	{
+		compactfit::pin<large> refused(heap, in_pieces);
+		result(!heap.make<large>() && !heap.get(in_pieces) && !refused &&
+			       heap.free(in_pieces) == CF_OK,
+		       "an object in pieces is no object of a type");
+	}
 
 	cf_config nonmoving = cf_config();
 	nonmoving.engine = CF_NONMOVING;
