@@ -128,7 +128,7 @@ def examples(_: bool) -> Found:
     prefix = [f"-DCMAKE_INSTALL_PREFIX={installed}", "-DCMAKE_INSTALL_LIBDIR=lib"]
     found = {"PKG_CONFIG_PATH": f"{installed}/lib/pkgconfig", "CARGO_TARGET_DIR": f"{folder}/cargo"}
     source = SOURCE / "examples"
-    flags = '"$1" $(pkg-config --cflags --libs compactfit)'
+    messages = 'cc -Wall -Wextra -Werror -o messages "$0" $(pkg-config --cflags --libs compactfit)'
     commands = {
         "the library is installed": [
             ["cmake", "-S", str(SOURCE), "-B", "build", "-DBUILD_TESTING=OFF", *prefix],
@@ -136,7 +136,7 @@ def examples(_: bool) -> Found:
             ["cmake", "--install", "build"],
         ],
         "the C example runs": [
-            ["sh", "-c", f"cc -Wall -Wextra -Werror -o messages {flags}", "sh", f"{source}/c/messages.c"],
+            ["sh", "-c", messages, f"{source}/c/messages.c"],
             ["./messages"],
         ],
         "the C++ example runs": [
@@ -161,8 +161,8 @@ def examples(_: bool) -> Found:
 
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised)
-DEBUG_STEPS: tuple[Step, ...] = (sanitized, rust, examples)
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust)
+DEBUG_STEPS: tuple[Step, ...] = (sanitized, examples)
 
 
 def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
