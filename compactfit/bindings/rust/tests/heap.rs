@@ -37,10 +37,10 @@ pod! {
 }
 
 pod! {
-    /// As large as a block of a flash memory; blocks of that size are not aligned by themselves.
-    #[repr(align(2048))]
+    /// Of a size whose blocks are not all aligned like this by themselves.
+    #[repr(align(32))]
     struct Sector {
-        bytes: [u8; 2048],
+        bytes: [u8; 800],
     }
 }
 
@@ -140,7 +140,7 @@ fn slices_are_resized_and_what_is_new_is_zero() {
 fn types_that_are_aligned_to_more_than_malloc_does() {
     with(Config::default(), |heap| {
         let sectors: Vec<_> = (0..50)
-            .map(|n| heap.alloc(Sector { bytes: [n; 2048] }).unwrap())
+            .map(|n| heap.alloc(Sector { bytes: [n; 800] }).unwrap())
             .collect();
         for pair in sectors.chunks(2) {
             heap.free(pair[0]).unwrap();
@@ -148,8 +148,8 @@ fn types_that_are_aligned_to_more_than_malloc_does() {
         assert!(heap.stats().moves > 0);
         for (n, pair) in sectors.chunks(2).enumerate() {
             let sector = heap.get(pair[1]).unwrap();
-            assert_eq!(sector as *const Sector as usize % 2048, 0);
-            assert_eq!(sector.bytes, [2 * n as u8 + 1; 2048]);
+            assert_eq!(sector as *const Sector as usize % 32, 0);
+            assert_eq!(sector.bytes, [2 * n as u8 + 1; 800]);
         }
         let slice = heap.alloc_zeroed::<Line>(3).unwrap();
         assert_eq!(heap.resize(slice, 4), Err(Error::Invalid));
