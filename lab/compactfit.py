@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
+CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -96,10 +98,74 @@ def ceilings(_: bool) -> Found:
     return run(BENCH)
 
 
+def rust(_: bool) -> Found:
+    """The Rust crate: cargo's tests, those of its documentation among them."""
+    answer = _command(
+        ["cargo", "test", "--locked", "--manifest-path", str(SOURCE / "bindings/rust/Cargo.toml")],
+        paths.cache(),
+        {"CARGO_TARGET_DIR": f"{paths.cache()}/compactfit/cargo"},
+    )
+    cases = cargo_cases(answer.stdout)
+    if answer.returncode or not cases:
+        cases.append(Case("cargo test ends well", passed=False))
+        return Found(cases, answer.stdout + answer.stderr)
+    return Found(cases)
+
+
+def cargo_cases(text: str) -> list[Case]:
+    """The cases in what `cargo test` prints."""
+    found = [CARGO_RESULT.match(line) for line in text.splitlines()]
+    return [
+        Case(f"{match['name']} (rust)", match["result"] != "FAILED", match["result"] == "ignored")
+        for match in found
+        if match
+    ]
+
+
+def examples(_: bool) -> Found:
+    """The examples, built as users would: by the installed library alone."""
+    folder = paths.cache() / "compactfit" / "examples"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    installed = folder / "installed"
+    prefix = [f"-DCMAKE_INSTALL_PREFIX={installed}", "-DCMAKE_INSTALL_LIBDIR=lib"]
+    found = {"PKG_CONFIG_PATH": f"{installed}/lib/pkgconfig", "CARGO_TARGET_DIR": f"{folder}/cargo"}
+    source = SOURCE / "examples"
+    messages = 'cc -Wall -Wextra -Werror -o messages "$0" $(pkg-config --cflags --libs compactfit)'
+    commands = {
+        "the library is installed": [
+            ["cmake", "-S", str(SOURCE), "-B", "build", "-DBUILD_TESTING=OFF", *prefix],
+            ["cmake", "--build", "build"],
+            ["cmake", "--install", "build"],
+        ],
+        "the C example runs": [
+            ["sh", "-c", messages, f"{source}/c/messages.c"],
+            ["./messages"],
+        ],
+        "the C++ example runs": [
+            ["cmake", "-S", f"{source}/cpp", "-B", "cpp", f"-DCMAKE_PREFIX_PATH={installed}"],
+            ["cmake", "--build", "cpp"],
+            ["cpp/sessions"],
+        ],
+        "the Rust example runs": [
+            ["cargo", "run", "--locked", "--manifest-path", f"{source}/rust/Cargo.toml"],
+        ],
+    }
+    cases, details = [], []
+    for name, steps in commands.items():
+        for command in steps:
+            answer = _command(command, folder, found)
+            if answer.returncode:
+                details.append(answer.stdout + answer.stderr)
+                break
+        cases.append(Case(name, answer.returncode == 0))
+    return Found(cases, "\n".join(details))
+
+
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised)
-DEBUG_STEPS: tuple[Step, ...] = (sanitized, threads)
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust)
+DEBUG_STEPS: tuple[Step, ...] = (sanitized, threads, examples)
 
 
 def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
@@ -175,6 +241,15 @@ def output(command: list[str]) -> str:
     return answer.stdout
 
 
-def _command(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _command(
+    command: list[str], folder: Path, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     console.show_command(command)
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -15,6 +15,21 @@ def test_too_few_branches() -> None:
     assert case.why == "they take 94.9 %"
 
 
+def test_what_cargo_prints() -> None:
+    text = """
+running 3 tests
+test pins ... ok
+test src/lib.rs - Heap (line 151) - compile fail ... FAILED
+test slow ... ignored, takes hours
+
+test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out
+"""
+    pins, fails, slow = compactfit.cargo_cases(text)
+    assert pins.passed and not pins.skipped
+    assert not fails.passed
+    assert slow.skipped
+
+
 def test_operations_that_move_are_told_apart() -> None:
     series = {"instructions": [80, 140, 90], "copied": [0, 64, 0]}
     assert evals.split(series) == ([80, 90], [140])

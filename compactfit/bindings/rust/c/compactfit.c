@@ -1,0 +1,1 @@
+../../../src/compactfit.c
