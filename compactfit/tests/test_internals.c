@@ -136,10 +136,11 @@ static const struct breakage breakages[] = {
 
 int main(void)
 {
-	size_t i, size = 1 << 20, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
+	unsigned int i, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
+	size_t size = 1 << 20;
 	void *buffer = malloc(size);
 
-	printf("TAP version 14\n1..%zu\n", nr);
+	printf("TAP version 14\n1..%u\n", nr);
 	for (i = 0; i < nr; i++) {
 		struct cf_config config = { .engine = breakages[i].engine };
 		const char *found = "nothing";
@@ -158,7 +159,7 @@ int main(void)
 			printf("# found: %s\nnot ", found ? found : "nothing");
 			wrong++;
 		}
-		printf("ok %zu cf_verify() sees to it: %s\n", i + 1, breakages[i].sentence);
+		printf("ok %u cf_verify() sees to it: %s\n", i + 1, breakages[i].sentence);
 	}
 	free(buffer);
 	return wrong != 0;
