@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
 PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp")
+PORTABLE_PROGRAMS = ("test_compactfit", "test_internals")
 BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
@@ -31,28 +33,57 @@ class Flavour:
     name: str
     flags: str
     bench: bool = False
+    toolchain: str = ""  # for another machine: what its tools' names begin with
+    cpu: str = ""
+    calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
 
     @property
     def programs(self) -> tuple[str, ...]:
+        if self.toolchain:
+            return PORTABLE_PROGRAMS
         return BENCH_PROGRAMS if self.bench else PROGRAMS
 
     @property
     def options(self) -> list[str]:
         """What cmake is told."""
         bench = "ON" if self.bench else "OFF"
-        return [
+        options = [
             "-DCMAKE_BUILD_TYPE=None",
-            f"-DCMAKE_C_FLAGS={self.flags}",
-            f"-DCMAKE_CXX_FLAGS={self.flags}",
+            f"-DCMAKE_C_FLAGS_NONE={self.flags}",  # beside those of the toolchain
+            f"-DCMAKE_CXX_FLAGS_NONE={self.flags}",
             f"-DCF_BENCH={bench}",
             "-DBUILD_TESTING=" + ("OFF" if self.bench else "ON"),
         ]
+        if self.toolchain:
+            options.append(f"-DCMAKE_TOOLCHAIN_FILE={SOURCE}/cmake/{self.toolchain}.cmake")
+        if self.cpu:
+            options.append(f"-DCF_CPU={self.cpu}")
+        return options
 
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
 COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
 OPTIMISED = Flavour("optimised", "-O2 -Werror")
 BENCH = Flavour("bench", "-O2", bench=True)
+X86_32 = Flavour(
+    "x86-32",
+    "-O2",
+    toolchain="i686-linux-gnu",
+    calls=frozenset({"_GLOBAL_OFFSET_TABLE_"}),
+)
+AARCH64 = Flavour("AArch64", "-O2", toolchain="aarch64-linux-gnu")
+CORTEX_M0 = Flavour(
+    "Cortex-M0",
+    "-Os",
+    toolchain="arm-none-eabi",
+    cpu="cortex-m0",
+    calls=frozenset(  # it has no instructions for these: divide, find a bit, multiply to 64 bits
+        {"__aeabi_idiv", "__aeabi_uidiv", "__aeabi_uidivmod", "__clzsi2", "__ctzsi2"}
+        | {"__aeabi_lmul"}
+    ),
+)
+CORTEX_M3 = Flavour("Cortex-M3", "-Os", toolchain="arm-none-eabi", cpu="cortex-m3")
+CORTEX_M33 = Flavour("Cortex-M33", "-Os", toolchain="arm-none-eabi", cpu="cortex-m33")
 
 
 @dataclass(frozen=True)
@@ -93,25 +124,78 @@ def ceilings(_: bool) -> Found:
     return run(BENCH)
 
 
+def x86_32(_: bool) -> Found:
+    return run_elsewhere(X86_32)
+
+
+def aarch64(_: bool) -> Found:
+    return run_elsewhere(AARCH64)
+
+
+def cortex_m0(_: bool) -> Found:
+    return run_elsewhere(CORTEX_M0)
+
+
+def cortex_m3(_: bool) -> Found:
+    return run_elsewhere(CORTEX_M3)
+
+
+def cortex_m33(_: bool) -> Found:
+    return run_elsewhere(CORTEX_M33)
+
+
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised)
-DEBUG_STEPS: tuple[Step, ...] = (sanitized,)
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised, x86_32)
+DEBUG_STEPS: tuple[Step, ...] = (cortex_m0, aarch64, sanitized, cortex_m33, cortex_m3)
 
 
 def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
     """Build a flavour and run its programs."""
+    folder = build(flavour)
+    return collect(
+        flavour.name,
+        {
+            program: _command([str(folder / program), str(operations)], folder)
+            for program in flavour.programs
+        },
+    )
+
+
+def run_elsewhere(flavour: Flavour) -> Found:
+    """Build a flavour for another machine; its toolchain file names what runs the programs."""
+    folder = build(flavour)
+    said = {}
+    for program in flavour.programs:
+        answer = _command(["ctest", "-V", "-R", f"^{program}$"], folder)
+        answer.stdout = re.sub(r"^\d+: ", "", answer.stdout, flags=re.M)
+        said[program] = answer
+    found = collect(flavour.name, said)
+    return replace(found, cases=[*found.cases, needs(flavour)])
+
+
+def collect(name: str, said: dict[str, subprocess.CompletedProcess[str]]) -> Found:
+    """The cases that programs reported. One that reports no failure has to end well."""
     cases: list[Case] = []
     details: list[str] = []
-    folder = build(flavour)
-    for program in flavour.programs:
-        answer = _command([str(folder / program), str(operations)], folder)
+    for program, answer in said.items():
         found = ktap.parse(answer.stdout)
-        if answer.returncode and all(case.passed for case in found):
+        if not found or (answer.returncode and all(case.passed for case in found)):
             found.append(Case(f"{program} ends well", passed=False))
-            details.append(answer.stderr)
-        cases += [replace(case, name=f"{case.name} ({flavour.name})") for case in found]
+            details.append(answer.stdout + answer.stderr)
+        cases += [replace(case, name=f"{case.name} ({name})") for case in found]
     return Found(cases, "\n".join(details))
+
+
+def needs(flavour: Flavour) -> Case:
+    """Does the library for another machine call nothing but what its compiler has to bring?"""
+    library = str(folder_of(flavour) / "libcompactfit.a")
+    code = output([f"{flavour.toolchain}-size", library]).splitlines()[1].split()[0]
+    console.say(f"compactfit: {code} bytes of code for {flavour.name} ({flavour.flags})")
+    said = output([f"{flavour.toolchain}-nm", "-u", library])
+    wanted = set(re.findall(r"^ +U (\S+)$", said, flags=re.M)) - flavour.calls
+    name = f"the library needs nothing else ({flavour.name})"
+    return Case(name, not wanted, why=" ".join(sorted(wanted)))
 
 
 def folder_of(flavour: Flavour) -> Path:

@@ -25,6 +25,12 @@ PACKAGES = {
     "background jobs": ["fio", "sysbench", "stress-ng"],
     "camera": ["v4l-utils"],
     "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0"],
+    "compactfit elsewhere": [
+        *("gcc-i686-linux-gnu", "libc6-dev-i386-cross", "gcc-aarch64-linux-gnu"),
+        *("libc6-dev-arm64-cross", "qemu-user", "gcc-arm-none-eabi"),
+        *("libnewlib-arm-none-eabi", "qemu-system-arm"),
+    ],
+    "compactfit fuzzing and reading": ["clang", "libclang-rt-14-dev", "clang-tidy", "cppcheck"],
 }
 
 DOWNLOAD_MB = 1500  # packages fetched and unpacked on a bare Debian 12, measured 1.2 GB
