@@ -17,11 +17,12 @@ from lab.errors import LabError
 from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
-PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp")
-PORTABLE_PROGRAMS = ("test_compactfit", "test_internals")
+PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
+PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp")
 BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
+LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
@@ -156,7 +157,9 @@ def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
     return collect(
         flavour.name,
         {
-            program: _command([str(folder / program), str(operations)], folder)
+            program: _command(
+                [str(folder / program), str(operations * LEAN.get(program, 1))], folder
+            )
             for program in flavour.programs
         },
     )

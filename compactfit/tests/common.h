@@ -12,6 +12,9 @@
 #ifndef CF_TEST_MEMORY
 #define CF_TEST_MEMORY SIZE_MAX /* bytes that a test may take at once; those that need more are skipped */
 #endif
+#ifndef CF_TEST_OPERATIONS
+#define CF_TEST_OPERATIONS 20000 /* random ones of each heap, unless told otherwise */
+#endif
 
 struct setup {
 	const char *name;
@@ -58,9 +61,10 @@ static inline uint64_t rnd(void)
 	return seed * 2685821657736338717u;
 }
 
+/* Less than a limit of at most 32 bits. */
 static inline size_t below(size_t limit)
 {
-	return rnd() % limit;
+	return (size_t)((rnd() >> 32) * limit >> 32);
 }
 
 #endif /* COMMON_H */

@@ -10,10 +10,6 @@
 
 #include "common.h"
 
-#ifndef CF_TEST_OPERATIONS
-#define CF_TEST_OPERATIONS 20000
-#endif
-
 static unsigned long operations = CF_TEST_OPERATIONS;
 static unsigned int number;
 static bool failed; /* the case that runs */
