@@ -23,7 +23,11 @@ BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
+FUZZ_SECONDS = 10
+SOAK_FUZZ_SECONDS = 3600
+FUZZ_BYTES = 1024  # of an input
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
+FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -35,7 +39,7 @@ class Flavour:
     flags: str
     bench: bool = False
     toolchain: str = ""  # for another machine: what its tools' names begin with
-    cpu: str = ""
+    more: tuple[str, ...] = ()  # for cmake
     calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
 
     @property
@@ -49,6 +53,7 @@ class Flavour:
         """What cmake is told."""
         bench = "ON" if self.bench else "OFF"
         options = [
+            *self.more,
             "-DCMAKE_BUILD_TYPE=None",
             f"-DCMAKE_C_FLAGS_NONE={self.flags}",  # beside those of the toolchain
             f"-DCMAKE_CXX_FLAGS_NONE={self.flags}",
@@ -57,8 +62,6 @@ class Flavour:
         ]
         if self.toolchain:
             options.append(f"-DCMAKE_TOOLCHAIN_FILE={SOURCE}/cmake/{self.toolchain}.cmake")
-        if self.cpu:
-            options.append(f"-DCF_CPU={self.cpu}")
         return options
 
 
@@ -77,14 +80,15 @@ CORTEX_M0 = Flavour(
     "Cortex-M0",
     "-Os",
     toolchain="arm-none-eabi",
-    cpu="cortex-m0",
+    more=("-DCF_CPU=cortex-m0",),
     calls=frozenset(  # it has no instructions for these: divide, find a bit, multiply to 64 bits
         {"__aeabi_idiv", "__aeabi_uidiv", "__aeabi_uidivmod", "__clzsi2", "__ctzsi2"}
         | {"__aeabi_lmul"}
     ),
 )
-CORTEX_M3 = Flavour("Cortex-M3", "-Os", toolchain="arm-none-eabi", cpu="cortex-m3")
-CORTEX_M33 = Flavour("Cortex-M33", "-Os", toolchain="arm-none-eabi", cpu="cortex-m33")
+CORTEX_M3 = Flavour("Cortex-M3", "-Os", toolchain="arm-none-eabi", more=("-DCF_CPU=cortex-m3",))
+CORTEX_M33 = Flavour("Cortex-M33", "-Os", toolchain="arm-none-eabi", more=("-DCF_CPU=cortex-m33",))
+FUZZED = Flavour("fuzzed", "", more=("-DCMAKE_C_COMPILER=clang", "-DCF_FUZZ=ON"))
 
 
 @dataclass(frozen=True)
@@ -145,10 +149,55 @@ def cortex_m33(_: bool) -> Found:
     return run_elsewhere(CORTEX_M33)
 
 
+def fuzzed(soak: bool) -> Found:
+    """libFuzzer, which begins with what earlier runs found worth keeping."""
+    seconds = SOAK_FUZZ_SECONDS if soak else FUZZ_SECONDS
+    folder = build(FUZZED)
+    corpus = folder.parent / "corpus"
+    corpus.mkdir(exist_ok=True)
+    options = [f"-max_total_time={seconds}", f"-max_len={FUZZ_BYTES}", "-len_control=0"]
+    options += ["-timeout=60", f"-artifact_prefix={folder.parent}/fuzz-", str(corpus)]
+    answer = _command([str(folder / "fuzz"), *options], folder)
+    case = Case(f"fuzzing for {seconds} s finds nothing", answer.returncode == 0)
+    if case.passed:
+        return Found([case])
+    wrong = [line for line in answer.stderr.splitlines() if FUZZ_WRONG.search(line)]
+    return Found([replace(case, why="; ".join(wrong[:3]))], answer.stderr[-4000:])
+
+
+def read(_: bool) -> Found:
+    """What clang-tidy and cppcheck have to say; about the C++ header, as a test uses it."""
+    # test_internals.c includes the library
+    tests = sorted(map(str, (SOURCE / "tests").glob("*.c")))
+    include = f"-I{SOURCE}/include"
+    cppcheck = ["cppcheck", "-q", "--enable=warning,performance,portability", "--inline-suppr"]
+    folders = [str(SOURCE / name) for name in ("src", "include", "tests", "bench")]
+    commands = {
+        "clang-tidy finds nothing in C": [
+            *("clang-tidy", "--quiet", *tests, "--", "-std=gnu11", include),
+        ],
+        "clang-tidy finds nothing in C++": [
+            *("clang-tidy", "--quiet", str(SOURCE / "tests/test_cpp.cpp")),
+            *("--", "-std=c++17", include),
+        ],
+        "cppcheck finds nothing": [*cppcheck, "--error-exitcode=1", include, *folders],
+    }
+    cases, details = [], []
+    for name, command in commands.items():
+        answer = _command(command, SOURCE)
+        cases.append(Case(name, answer.returncode == 0))
+        if answer.returncode:
+            details.append(answer.stdout + answer.stderr)
+    return Found(cases, "\n".join(details))
+
+
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
 STEPS: tuple[Step, ...] = (covered, ceilings, optimised, x86_32)
-DEBUG_STEPS: tuple[Step, ...] = (cortex_m0, aarch64, sanitized, cortex_m33, cortex_m3)
+DEBUG_STEPS: tuple[Step, ...] = (
+    *(read, sanitized, fuzzed, cortex_m0),
+    *(aarch64, cortex_m33, cortex_m3),
+)
 
 
 def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:

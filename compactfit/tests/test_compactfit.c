@@ -400,7 +400,7 @@ static void test_misuse(const struct setup *setup)
 /* A word of an object in place of a slot, leading to any word of the heap: it is no slot. */
 static void test_forged(const struct setup *setup)
 {
-	cf_handle holder, small, last = { 0, 0 }, forged;
+	cf_handle holder = { 0, 0 }, small, last = { 0, 0 }, forged;
 	uint32_t word, *object;
 	struct cf_heap *heap;
 
@@ -557,7 +557,7 @@ static void test_rules(void)
 {
 	struct cf_heap *heap = make(&setups[0]);
 	unsigned int n = cf_class_per_page(heap, (unsigned int)cf_class_of(heap, 1000)), i;
-	cf_handle handles[64];
+	cf_handle handles[64] = { { 0, 0 } };
 	struct cf_stats stats;
 
 	check(3 * n <= 64 && n > 3);
@@ -594,7 +594,7 @@ static void test_order(void)
 {
 	struct cf_heap *heap = make(&setups[2]); /* K = 3 */
 	unsigned int n = cf_class_per_page(heap, (unsigned int)cf_class_of(heap, 1000)), i;
-	cf_handle handles[64], fresh;
+	cf_handle handles[64] = { { 0, 0 } }, fresh;
 	void *half, *most, *at;
 
 	check(4 * n <= 64 && n > 3);

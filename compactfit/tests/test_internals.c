@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/compactfit.c"
+#include "../src/compactfit.c" /* NOLINT(bugprone-suspicious-include): to look inside */
 
 static struct cf_heap *heap;
 static cf_handle first, second; /* of one page, which is not full */
@@ -155,7 +155,7 @@ int main(void)
 			breakages[i].make();
 			found = cf_verify(heap);
 		}
-		if (!found || strcmp(found, breakages[i].sentence)) {
+		if (!found || strcmp(found, breakages[i].sentence) != 0) {
 			printf("# found: %s\nnot ", found ? found : "nothing");
 			wrong++;
 		}
