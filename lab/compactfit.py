@@ -17,13 +17,19 @@ from lab.errors import LabError
 from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
-PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp", "test_threads")
+PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
+PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_threads")
 THREAD_PROGRAMS = ("test_threads",)
 BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
+LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
+FUZZ_SECONDS = 10
+SOAK_FUZZ_SECONDS = 3600
+FUZZ_BYTES = 1024  # of an input
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
 CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
+FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -35,18 +41,25 @@ class Flavour:
     flags: str
     programs: tuple[str, ...] = PROGRAMS
     bench: bool = False
+    toolchain: str = ""  # for another machine: what its tools' names begin with
+    more: tuple[str, ...] = ()  # for cmake
+    calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
 
     @property
     def options(self) -> list[str]:
         """What cmake is told."""
         bench = "ON" if self.bench else "OFF"
-        return [
+        options = [
+            *self.more,
             "-DCMAKE_BUILD_TYPE=None",
-            f"-DCMAKE_C_FLAGS={self.flags}",
-            f"-DCMAKE_CXX_FLAGS={self.flags}",
+            f"-DCMAKE_C_FLAGS_NONE={self.flags}",  # beside those of the toolchain
+            f"-DCMAKE_CXX_FLAGS_NONE={self.flags}",
             f"-DCF_BENCH={bench}",
             "-DBUILD_TESTING=" + ("OFF" if self.bench else "ON"),
         ]
+        if self.toolchain:
+            options.append(f"-DCMAKE_TOOLCHAIN_FILE={SOURCE}/cmake/{self.toolchain}.cmake")
+        return options
 
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
@@ -54,6 +67,28 @@ COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each bra
 OPTIMISED = Flavour("optimised", "-O2 -Werror")
 THREADS = Flavour("threads", "-O1 -g -fsanitize=thread", THREAD_PROGRAMS)
 BENCH = Flavour("bench", "-O2", BENCH_PROGRAMS, bench=True)
+X86_32 = Flavour(
+    "x86-32",
+    "-O2",
+    PORTABLE_PROGRAMS,
+    toolchain="i686-linux-gnu",
+    calls=frozenset({"_GLOBAL_OFFSET_TABLE_"}),
+)
+AARCH64 = Flavour("AArch64", "-O2", PORTABLE_PROGRAMS, toolchain="aarch64-linux-gnu")
+CORTEX_M0 = Flavour(
+    "Cortex-M0",
+    "-Os",
+    PORTABLE_PROGRAMS,
+    toolchain="arm-none-eabi",
+    more=("-DCF_CPU=cortex-m0",),
+    calls=frozenset(  # it has no instructions for these: divide, find a bit, multiply to 64 bits
+        {"__aeabi_idiv", "__aeabi_uidiv", "__aeabi_uidivmod", "__clzsi2", "__ctzsi2"}
+        | {"__aeabi_lmul"}
+    ),
+)
+CORTEX_M3 = replace(CORTEX_M0, name="Cortex-M3", more=("-DCF_CPU=cortex-m3",), calls=frozenset())
+CORTEX_M33 = replace(CORTEX_M3, name="Cortex-M33", more=("-DCF_CPU=cortex-m33",))
+FUZZED = Flavour("fuzzed", "", more=("-DCMAKE_C_COMPILER=clang", "-DCF_FUZZ=ON"))
 
 
 @dataclass(frozen=True)
@@ -162,25 +197,125 @@ def examples(_: bool) -> Found:
     return Found(cases, "\n".join(details))
 
 
+def x86_32(_: bool) -> Found:
+    return run_elsewhere(X86_32)
+
+
+def aarch64(_: bool) -> Found:
+    return run_elsewhere(AARCH64)
+
+
+def cortex_m0(_: bool) -> Found:
+    return run_elsewhere(CORTEX_M0)
+
+
+def cortex_m3(_: bool) -> Found:
+    return run_elsewhere(CORTEX_M3)
+
+
+def cortex_m33(_: bool) -> Found:
+    return run_elsewhere(CORTEX_M33)
+
+
+def fuzzed(soak: bool) -> Found:
+    """libFuzzer, which begins with what earlier runs found worth keeping."""
+    seconds = SOAK_FUZZ_SECONDS if soak else FUZZ_SECONDS
+    folder = build(FUZZED)
+    corpus = folder.parent / "corpus"
+    corpus.mkdir(exist_ok=True)
+    options = [f"-max_total_time={seconds}", f"-max_len={FUZZ_BYTES}", "-len_control=0"]
+    options += ["-timeout=60", f"-artifact_prefix={folder.parent}/fuzz-", str(corpus)]
+    answer = _command([str(folder / "fuzz"), *options], folder)
+    case = Case(f"fuzzing for {seconds} s finds nothing", answer.returncode == 0)
+    if case.passed:
+        return Found([case])
+    wrong = [line for line in answer.stderr.splitlines() if FUZZ_WRONG.search(line)]
+    return Found([replace(case, why="; ".join(wrong[:3]))], answer.stderr[-4000:])
+
+
+def read(_: bool) -> Found:
+    """What clang-tidy and cppcheck have to say; about the C++ header, as a test uses it."""
+    # test_internals.c includes the library
+    tests = sorted(map(str, (SOURCE / "tests").glob("*.c")))
+    include = f"-I{SOURCE}/include"
+    cppcheck = ["cppcheck", "-q", "--enable=warning,performance,portability", "--inline-suppr"]
+    folders = [str(SOURCE / name) for name in ("src", "include", "tests", "bench")]
+    commands = {
+        "clang-tidy finds nothing in C": [
+            *("clang-tidy", "--quiet", *tests, "--", "-std=gnu11", include),
+        ],
+        "clang-tidy finds nothing in C++": [
+            *("clang-tidy", "--quiet", str(SOURCE / "tests/test_cpp.cpp")),
+            *("--", "-std=c++17", include),
+        ],
+        "cppcheck finds nothing": [*cppcheck, "--error-exitcode=1", include, *folders],
+    }
+    cases, details = [], []
+    for name, command in commands.items():
+        answer = _command(command, SOURCE)
+        cases.append(Case(name, answer.returncode == 0))
+        if answer.returncode:
+            details.append(answer.stdout + answer.stderr)
+    return Found(cases, "\n".join(details))
+
+
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust)
-DEBUG_STEPS: tuple[Step, ...] = (sanitized, threads, examples)
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32)
+DEBUG_STEPS: tuple[Step, ...] = (
+    *(read, sanitized, fuzzed, cortex_m0, aarch64),
+    *(cortex_m33, cortex_m3, threads, examples),
+)
 
 
 def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
     """Build a flavour and run its programs."""
+    folder = build(flavour)
+    return collect(
+        flavour.name,
+        {
+            program: _command(
+                [str(folder / program), str(operations * LEAN.get(program, 1))], folder
+            )
+            for program in flavour.programs
+        },
+    )
+
+
+def run_elsewhere(flavour: Flavour) -> Found:
+    """Build a flavour for another machine; its toolchain file names what runs the programs."""
+    folder = build(flavour)
+    said = {}
+    for program in flavour.programs:
+        answer = _command(["ctest", "-V", "-R", f"^{program}$"], folder)
+        answer.stdout = re.sub(r"^\d+: ", "", answer.stdout, flags=re.M)
+        said[program] = answer
+    found = collect(flavour.name, said)
+    return replace(found, cases=[*found.cases, needs(flavour)])
+
+
+def collect(name: str, said: dict[str, subprocess.CompletedProcess[str]]) -> Found:
+    """The cases that programs reported. One that reports no failure has to end well."""
     cases: list[Case] = []
     details: list[str] = []
-    folder = build(flavour)
-    for program in flavour.programs:
-        answer = _command([str(folder / program), str(operations)], folder)
+    for program, answer in said.items():
         found = ktap.parse(answer.stdout)
-        if answer.returncode and all(case.passed for case in found):
+        if not found or (answer.returncode and all(case.passed for case in found)):
             found.append(Case(f"{program} ends well", passed=False))
-            details.append(answer.stderr)
-        cases += [replace(case, name=f"{case.name} ({flavour.name})") for case in found]
+            details.append(answer.stdout + answer.stderr)
+        cases += [replace(case, name=f"{case.name} ({name})") for case in found]
     return Found(cases, "\n".join(details))
+
+
+def needs(flavour: Flavour) -> Case:
+    """Does the library for another machine call nothing but what its compiler has to bring?"""
+    library = str(folder_of(flavour) / "libcompactfit.a")
+    code = output([f"{flavour.toolchain}-size", library]).splitlines()[1].split()[0]
+    console.say(f"compactfit: {code} bytes of code for {flavour.name} ({flavour.flags})")
+    said = output([f"{flavour.toolchain}-nm", "-u", library])
+    wanted = set(re.findall(r"^ +U (\S+)$", said, flags=re.M)) - flavour.calls
+    name = f"the library needs nothing else ({flavour.name})"
+    return Case(name, not wanted, why=" ".join(sorted(wanted)))
 
 
 def folder_of(flavour: Flavour) -> Path:

@@ -120,6 +120,7 @@ struct cf_heap {
 	uint32_t stamp_one;
 	uint32_t stamp_low; /* bits that are no stamp's */
 	uint32_t pin_one;
+	uint32_t pin_shift;
 	uint32_t page_shift; /* of words of a page: of objects, or of a block table */
 	uint32_t page_mask;
 	uint32_t first_page;
@@ -183,7 +184,7 @@ CF_INLINE uint32_t *cf_word(struct cf_heap *heap, uint32_t word)
 
 CF_INLINE struct cf_page *cf_page(struct cf_heap *heap, uint32_t page)
 {
-	return (struct cf_page *)((char *)heap + heap->headers + page * sizeof(struct cf_page));
+	return (struct cf_page *)((char *)heap + (heap->headers + page * sizeof(struct cf_page)));
 }
 
 static uint32_t cf_lowest(uint32_t bits)
@@ -410,7 +411,7 @@ CF_INLINE uint32_t cf_move_ref(const struct cf_heap *heap, const uint32_t *from,
 /* Of an object's own tag: pins, or CF_LARGE. */
 static uint32_t cf_pins(const struct cf_heap *heap, uint32_t tag)
 {
-	return tag / heap->pin_one & CF_LARGE;
+	return tag >> heap->pin_shift & CF_LARGE;
 }
 
 /* ------ lists of pages --------------------------------------------------------------------------- */
@@ -2103,7 +2104,7 @@ static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32
 	bytes -= loose * page_bytes + 2 * frame_bytes;
 	/* in portions of 256, as their share of a page is no whole number of bytes */
 	of_256 = 256 * frame_bytes + (256 * page_bytes + in_page - 1) / in_page;
-	frames = bytes / of_256 * 256 + bytes % of_256 * 256 / of_256;
+	frames = bytes / of_256 * 256 + bytes % of_256 / ((of_256 + 255) / 256);
 	*pages = (uint32_t)(frames / in_page + loose - 1);
 	return (uint32_t)frames;
 }
@@ -2174,8 +2175,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	for (remote = 1; remote < config->remote_frees && remote < CF_MAX_REMOTE; remote *= 2)
 		;
 	remote = config->remote_frees ? remote : 0;
-	if (size < sizeof(*heap) + remote * sizeof(*heap->remote) ||
-	    (uint64_t)size > (uint64_t)8 << 30)
+	if (size < sizeof(*heap) + remote * sizeof(*heap->remote) || size / 4 > (uint32_t)1 << 31)
 		return NULL;
 
 	heap = (struct cf_heap *)start;
@@ -2209,7 +2209,8 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 		heap->fast_words = heap->words;
 		heap->fast_size = heap->page_bytes;
 	}
-	heap->pin_one = heap->wide ? 1 : 2u << cf_log2(heap->words - 1);
+	heap->pin_shift = heap->wide ? 0 : cf_log2(heap->words - 1) + 1;
+	heap->pin_one = 1u << heap->pin_shift;
 	heap->stamp_one = heap->pin_one << CF_PIN_BITS;
 	heap->stamp_low = heap->stamp_one - 1;
 	heap->stamp = (config->seed + (uint32_t)(start >> 8) * 0x9e3779b1u) & ~heap->stamp_low;

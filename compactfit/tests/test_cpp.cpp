@@ -41,13 +41,15 @@ int main()
 
 	std::printf("TAP version 14\n");
 	result(static_cast<bool>(heap), "a heap is made");
-	if (!heap)
+	if (!heap) {
+		std::free(buffer);
 		return 1;
+	}
 
 	auto a = heap.make<point>(1, 2);
 	auto b = heap.make<point>(3, 4);
 	result(a && b && a != b && heap[a].y == 2 && heap.get(b)->x == 3, "objects are constructed");
-	result(heap.free(a) == CF_OK && !heap.get(a) && heap.free(a) == CF_ESTALE,
+	result(heap.free(a) == CF_OK && heap.get(a) == nullptr && heap.free(a) == CF_ESTALE,
 	       "a freed object is not there any more");
 
 	auto l = heap.make<line>();
@@ -79,5 +81,5 @@ int main()
 
 	std::printf("1..%d\n", number);
 	std::free(buffer);
-	return any_failed;
+	return any_failed ? 1 : 0;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/compactfit.c"
+#include "../src/compactfit.c" /* NOLINT(bugprone-suspicious-include): to look inside */
 
 static struct cf_heap *heap;
 static cf_handle first, second, large; /* of one page, which is not full */
@@ -166,10 +166,11 @@ static const struct breakage breakages[] = {
 
 int main(void)
 {
-	size_t i, size = 1 << 20, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
+	unsigned int i, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
+	size_t size = 1 << 20;
 	void *buffer = malloc(size);
 
-	printf("TAP version 14\n1..%zu\n", nr);
+	printf("TAP version 14\n1..%u\n", nr);
 	for (i = 0; i < nr; i++) {
 		struct cf_config config = { .engine = breakages[i].engine };
 		const char *found = "nothing";
@@ -185,11 +186,11 @@ int main(void)
 			breakages[i].make();
 			found = cf_verify(heap);
 		}
-		if (!found || strcmp(found, breakages[i].sentence)) {
+		if (!found || strcmp(found, breakages[i].sentence) != 0) {
 			printf("# found: %s\nnot ", found ? found : "nothing");
 			wrong++;
 		}
-		printf("ok %zu cf_verify() sees to it: %s\n", i + 1, breakages[i].sentence);
+		printf("ok %u cf_verify() sees to it: %s\n", i + 1, breakages[i].sentence);
 	}
 	free(buffer);
 	return wrong != 0;
