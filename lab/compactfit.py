@@ -17,7 +17,6 @@ from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
 PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp")
-BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
@@ -30,11 +29,8 @@ class Flavour:
 
     name: str
     flags: str
-    bench: bool = False
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return BENCH_PROGRAMS if self.bench else PROGRAMS
+    programs: tuple[str, ...] = PROGRAMS
+    bench: bool = False  # programs of the benchmark: just these are built
 
     @property
     def options(self) -> list[str]:
@@ -48,11 +44,18 @@ class Flavour:
             "-DBUILD_TESTING=" + ("OFF" if self.bench else "ON"),
         ]
 
+    @property
+    def targets(self) -> list[str]:
+        """What cmake is told to build: all, if nothing."""
+        return ["--target", *self.programs] if self.bench else []
+
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
 COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
 OPTIMISED = Flavour("optimised", "-O2 -Werror")
-BENCH = Flavour("bench", "-O2", bench=True)
+CEILINGS = Flavour("ceilings", "-O2", ("test_ceilings",), bench=True)
+CRATES = Flavour("crates", "-O2", ("test_crates",), bench=True)  # cargo takes some seconds
+BENCH = Flavour("bench", "-O2", ("bench", "bench_copying"), bench=True)
 
 
 @dataclass(frozen=True)
@@ -90,13 +93,18 @@ def optimised(soak: bool) -> Found:
 
 
 def ceilings(_: bool) -> Found:
-    return run(BENCH)
+    return run(CEILINGS)
+
+
+def crates(_: bool) -> Found:
+    """The allocators of crates.io that the library is compared with."""
+    return run(CRATES)
 
 
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
 STEPS: tuple[Step, ...] = (covered, ceilings, optimised)
-DEBUG_STEPS: tuple[Step, ...] = (sanitized,)
+DEBUG_STEPS: tuple[Step, ...] = (sanitized, crates)
 
 
 def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
@@ -125,7 +133,7 @@ def build(flavour: Flavour) -> Path:
     folder.mkdir(parents=True)
     for command in (
         ["cmake", "-S", str(SOURCE), "-B", str(folder), *flavour.options],
-        ["cmake", "--build", str(folder), f"-j{os.cpu_count()}"],
+        ["cmake", "--build", str(folder), f"-j{os.cpu_count()}", *flavour.targets],
     ):
         answer = _command(command, folder)
         if answer.returncode:

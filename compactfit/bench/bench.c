@@ -199,7 +199,7 @@ static void incremental(void)
 	printf("}\n");
 }
 
-/* Every second object is freed, one of sixteen is counted. */
+/* Every second object is freed, one of four is counted. */
 static void deallocation(void)
 {
 	struct series frees = { 0 };
@@ -207,7 +207,7 @@ static void deallocation(void)
 	struct cost cost;
 
 	for (i = 0; i < nr; i += 2) {
-		if (i % 32) {
+		if (i % 8) {
 			a->release(growing[i]);
 			continue;
 		}

@@ -59,6 +59,7 @@ static void release(uint64_t object)
 /* ------ patterns ---------------------------------------------------------------------------------- */
 
 #define OBJECTS 4000u
+#define HOLES 2000u
 
 static uint64_t objects[OBJECTS], between[OBJECTS];
 
@@ -89,7 +90,7 @@ static void run(void)
 	size_t i, nr, of;
 
 	for (of = 0; of < sizeof(sizes) / sizeof(sizes[0]); of++) {
-		nr = sizes[of] > 1000 ? 80 : 300;
+		nr = sizes[of] > 1000 ? 40 : 150;
 		for (i = 0; i < nr; i++)
 			objects[i] = noted_alloc(sizes[of]);
 		for (i = 0; i < nr; i++)
@@ -102,11 +103,11 @@ static void holes(void)
 {
 	size_t i;
 
-	for (i = 0; i < OBJECTS; i++) {
+	for (i = 0; i < HOLES; i++) {
 		objects[i] = a->alloc(64);
 		between[i] = a->alloc(64);
 	}
-	for (i = 0; i < OBJECTS; i++)
+	for (i = 0; i < HOLES; i++)
 		release(objects[i]);
 	noted_release(noted_alloc(3000));
 	noted_release(noted_alloc(65));
@@ -140,12 +141,12 @@ static void consolidated(void)
 	uint64_t last;
 	size_t i;
 
-	for (i = 0; i < OBJECTS / 2; i++) {
+	for (i = 0; i < HOLES; i++) {
 		objects[i] = a->alloc(64);
 		between[i] = a->alloc(64);
 	}
 	last = a->alloc(4000);
-	for (i = 0; i < OBJECTS / 2; i++)
+	for (i = 0; i < HOLES; i++)
 		release(objects[i]);
 	noted_release(last);
 }
@@ -153,12 +154,12 @@ static void consolidated(void)
 /* compact-fit moves an object in each free, as each frees one of a full page. */
 static void moved(void)
 {
-	static const size_t sizes[] = { 16, 100, 1500, 8000, 16000 };
+	static const size_t sizes[] = { 16, 100, 1500, 8000 };
 	size_t i, nr, of, step;
 
 	for (of = 0; of < sizeof(sizes) / sizeof(sizes[0]); of++) {
-		nr = 1000000 / sizes[of] < OBJECTS ? 1000000 / sizes[of] : OBJECTS;
-		step = nr / 60 ? nr / 60 : 1;
+		nr = 1000000 / sizes[of] < HOLES ? 1000000 / sizes[of] : HOLES;
+		step = nr / 25;
 		for (i = 0; i < nr; i++)
 			objects[i] = a->alloc(sizes[of]);
 		for (i = 0; i < nr; i += step) {
