@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The compact-fit library beside other allocators: the paper's experiments, worst cases; no guest."""
+"""The compact-fit library beside other allocators: the paper's experiments and worst cases."""
 
 import json
 import os
@@ -184,9 +184,7 @@ def _fragments(said: Said, titles: dict[str, str]) -> Table:
         if one.name == "fragmentation":
             at = [found["allocatable"][size] for size in ("20", "100", "1000", "8000")]
             size, percent = reusable(found)
-            rows.append(
-                [one.title(titles), round(payload(found), 1), *at, round(percent, 1), size]
-            )
+            rows.append([one.title(titles), round(payload(found), 1), *at, round(percent, 1), size])
     columns = ["allocator", "payload, %", *(f"of {size} B" for size in (20, 100, 1000, 8000))]
     return Table(
         "After a fifth of all objects was freed: objects to be had",
@@ -226,10 +224,13 @@ def free_costs(said: Said, program: str = COPYING, word: float = 0) -> dict[int,
 
 
 def crossover(costs: dict[int, float]) -> int:
-    """The smallest block-frame from which on the non-moving engine's frees are cheaper."""
+    """The smallest block-frame from which on the non-moving engine's frees are cheaper.
+
+    Twice the largest that was measured, if they are not even there.
+    """
     dear = [block for block, cost in costs.items() if block and cost >= costs[0]]
-    # none beyond the largest is tried: of all that is known, it could be the next one
-    return min((block for block in CROSSOVER if block > max(dear, default=0)), default=2048)
+    cheap = [block for block in CROSSOVER if block > max(dear, default=0)]
+    return min(cheap, default=2 * CROSSOVER[-1])
 
 
 def _crossover(said: Said) -> Table:
@@ -243,8 +244,8 @@ def _crossover(said: Said) -> Table:
         "Objects of growing size: instructions of a free, copying counted, mean",
         ["engine", "the library's loop", "one instruction a word"],
         rows,
-        "Every second object is freed, as in the paper's Fig. 6(b), which finds 80 B. Its moving "
-        "engine copies by a processor's string instruction, say; the library by a loop in C.",
+        "Every second object is freed, as in the paper's Fig. 6(b), which finds 80 B. The library "
+        "copies by a loop in C; a string instruction counts as one instruction a word.",
     )
 
 
