@@ -241,7 +241,7 @@ static const struct task {
 };
 
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
-#define TICKS 2000u
+#define TICKS 1200u
 
 struct held {
 	uint64_t object;

@@ -73,7 +73,7 @@ static void usual(void)
 		release(objects[i]);
 		objects[i] = a->alloc(16 + rnd() % (rnd() % 8 ? 500 : 5000));
 	}
-	for (step = 0; step < 300; step++) {
+	for (step = 0; step < 150; step++) {
 		i = rnd() % 1000;
 		noted_release(objects[i]);
 		objects[i] = noted_alloc(16 + rnd() % (rnd() % 8 ? 500 : 5000));
@@ -203,11 +203,11 @@ static void cut(void)
 {
 	size_t i;
 
-	for (i = 0; i < 200; i++)
+	for (i = 0; i < 80; i++)
 		objects[i] = noted_alloc(16 + (i * 2654435761u >> 7) % 15000);
-	for (i = 0; i < 200; i += 2)
+	for (i = 0; i < 80; i += 2)
 		noted_release(objects[i]);
-	for (i = 1; i < 200; i += 2)
+	for (i = 1; i < 80; i += 2)
 		noted_release(objects[i]);
 }
 
