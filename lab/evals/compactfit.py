@@ -24,7 +24,10 @@ BLOCKS = (64, 128)  # bytes of a block-frame beside the paper's
 FRAME = 32  # the paper's
 CROSSOVER = (32, 64, 128, 256, 512, 1024)  # bytes of a block-frame, for the paper's crossover
 COPYING = "bench_copying"
-SHOWN = ("cfm", "cfnm", "tlsf", "half_fit", "best_fit", "first_fit", "dlmalloc")
+# no more lines in a plot than there are colours
+SHOWN = ("cfm", "cfnm", "tlsf", "half_fit", "first_fit", "dlmalloc")
+FILLED = ("cfm", "cfnm", "tlsf", "half_fit", "dlmalloc")
+FILLED_K = (1, 9)
 
 
 @dataclass(frozen=True)
@@ -305,9 +308,9 @@ def _plots(said: Said, titles: dict[str, str]) -> list[Plot]:
         )
     lines = []
     for one, found in said.items():
-        if one.name != "fragmentation" or one.allocator not in SHOWN or one.page or one.block:
+        if one.name != "fragmentation" or one.allocator not in FILLED or one.page or one.block:
             continue
-        if one.k in (1, 3, 9):
+        if one.k in FILLED_K:
             points = [(float(s), float(c)) for s, c in found["allocatable"].items() if c]
             lines.append(Line(one.title(titles), points))
     plots.append(
