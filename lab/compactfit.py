@@ -20,7 +20,6 @@ SOURCE = paths.REPO / "compactfit"
 PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
 PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_threads")
 THREAD_PROGRAMS = ("test_threads",)
-BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
@@ -40,7 +39,7 @@ class Flavour:
     name: str
     flags: str
     programs: tuple[str, ...] = PROGRAMS
-    bench: bool = False
+    bench: bool = False  # programs of the benchmark: just these are built
     toolchain: str = ""  # for another machine: what its tools' names begin with
     more: tuple[str, ...] = ()  # for cmake
     calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
@@ -61,12 +60,19 @@ class Flavour:
             options.append(f"-DCMAKE_TOOLCHAIN_FILE={SOURCE}/cmake/{self.toolchain}.cmake")
         return options
 
+    @property
+    def targets(self) -> list[str]:
+        """What cmake is told to build: all, if nothing."""
+        return ["--target", *self.programs] if self.bench else []
+
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
 COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
 OPTIMISED = Flavour("optimised", "-O2 -Werror")
 THREADS = Flavour("threads", "-O1 -g -fsanitize=thread", THREAD_PROGRAMS)
-BENCH = Flavour("bench", "-O2", BENCH_PROGRAMS, bench=True)
+CEILINGS = Flavour("ceilings", "-O2", ("test_ceilings",), bench=True)
+CRATES = Flavour("crates", "-O2", ("test_crates",), bench=True)  # cargo takes some seconds
+BENCH = Flavour("bench", "-O2", ("bench", "bench_copying"), bench=True)
 X86_32 = Flavour(
     "x86-32",
     "-O2",
@@ -130,7 +136,12 @@ def optimised(soak: bool) -> Found:
 
 
 def ceilings(_: bool) -> Found:
-    return run(BENCH)
+    return run(CEILINGS)
+
+
+def crates(_: bool) -> Found:
+    """The allocators of crates.io that the library is compared with."""
+    return run(CRATES)
 
 
 def rust(_: bool) -> Found:
@@ -263,7 +274,7 @@ Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
 STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32)
 DEBUG_STEPS: tuple[Step, ...] = (
-    *(read, sanitized, fuzzed, cortex_m0, aarch64),
+    *(read, sanitized, fuzzed, crates, cortex_m0, aarch64),
     *(cortex_m33, cortex_m3, threads, examples),
 )
 
@@ -329,7 +340,7 @@ def build(flavour: Flavour) -> Path:
     folder.mkdir(parents=True)
     for command in (
         ["cmake", "-S", str(SOURCE), "-B", str(folder), *flavour.options],
-        ["cmake", "--build", str(folder), f"-j{os.cpu_count()}"],
+        ["cmake", "--build", str(folder), f"-j{os.cpu_count()}", *flavour.targets],
     ):
         answer = _command(command, folder)
         if answer.returncode:

@@ -35,13 +35,23 @@ def test_operations_that_move_are_told_apart() -> None:
     assert evals.split(series) == ([80, 90], [140])
 
 
+def frees(instructions: list[int], copied: int = 0) -> dict[str, list[int]]:
+    sizes = [8 + 4 * number for number in range(len(instructions))]
+    return {"size": sizes, "instructions": instructions, "copied": [copied] * len(sizes)}
+
+
 def test_figures() -> None:
     costs = {"size": [8, 12], "instructions": [60, 70], "copied": [0, 0]}
-    frees = {"size": [8, 12], "instructions": [80, 140], "copied": [0, 64]}
+    moving = {"size": [8, 12], "instructions": [80, 140], "copied": [0, 64]}
+    slower = {"size": [32, 64, 90], "instructions": [100, 106, 112], "copied": [0, 0, 0]}
     found = {"memory": 1000, "payload": 820, "freed": 200, "allocatable": {"20": 10, "9000": 0}}
     said = {
-        evals.Experiment("incremental", "cfm", 1): {"alloc": costs, "free": frees},
-        evals.Experiment("fragmentation", "cfm", 1): found,
+        evals.Experiment("incremental", "cfm"): {"alloc": costs, "free": moving},
+        evals.Experiment("incremental", "cfnm"): {"alloc": slower, "free": moving},
+        evals.Experiment("fragmentation", "cfm"): found,
+    } | {
+        evals.deallocation(block): {"free": frees([1000 - block])}
+        for block in (0, *evals.CROSSOVER)
     }
     assert evals.values(said) == {
         "compactfit-malloc-mean": 65,
@@ -50,14 +60,59 @@ def test_figures() -> None:
         "compactfit-free-moving-max": 140,
         "compactfit-payload": 82,
         "compactfit-reusable": 100,  # at 20 B; more than 8 KB is not asked for
+        "compactfit-nonmoving-crossover": 32,
+        "compactfit-nonmoving-malloc": 6,
     }
 
 
+def test_reusable_is_that_of_the_worst_size() -> None:
+    found = {"freed": 1000, "allocatable": {"20": 45, "500": 1, "4000": 1, "16000": 0}}
+    assert evals.reusable(found) == (500, 50)
+
+
+def test_crossover_is_where_cheaper_frees_begin_for_good() -> None:
+    costs = {0: 500.0, 32: 490, 64: 510, 128: 400, 256: 300, 512: 250, 1024: 200}
+    assert evals.crossover(costs) == 128
+    assert evals.crossover(costs | {1024: 500.0}) > 1024
+
+
+def test_frees_of_heaps_are_compared_over_the_same_sizes() -> None:
+    said = {
+        evals.deallocation(block, "bench"): {"free": frees([100, 100], copied=400)}
+        for block in evals.CROSSOVER
+    } | {evals.deallocation(0, "bench"): {"free": frees([10, 20, 9999], copied=8)}}
+    costs = evals.free_costs(said, "bench", word=1)
+    assert costs[0] == 17  # 15, and two words
+    assert costs[64] == 200
+
+
+def test_worst_of_all_patterns() -> None:
+    patterns = {
+        "usual": {"alloc": [50, 60, 90], "free": [40]},
+        "holes": {"alloc": [9000, 10], "free": []},
+    }
+    assert evals.worst_of(patterns, "alloc") == [60, 9000, "holes"]
+    assert evals.worst_of(patterns, "free") == [40, 40, "usual"]
+
+
+def test_runs_are_named_by_what_is_configured() -> None:
+    titles = {"cfm": "moving", "cfnm": "non-moving", "tlsf": "TLSF"}
+    assert evals.Experiment("worst", "tlsf").title(titles) == "TLSF"
+    assert evals.Experiment("worst", "cfnm").title(titles) == "non-moving, 32 B"
+    one = evals.Experiment("periodic", "cfm", evals.NEVER, page=32768)
+    assert one.title(titles) == "moving, pages of 32 KiB, never compacting"
+    assert one.arguments == ["periodic", "cfm", "65535", "32768", "0"]
+
+
 def test_each_allocator_is_run_in_each_experiment() -> None:
-    runs = evals.experiments(["cfm", "tlsf"], ["glibc"])
-    assert {one.allocator for one in runs if one.name == "periodic"} == {"cfm", "tlsf", "glibc"}
+    runs = evals.experiments(["cfm", "cfnm", "tlsf"], ["glibc"])
+    for name in ("worst", "periodic"):
+        everyone = {one.allocator for one in runs if one.name == name}
+        assert everyone == {"cfm", "cfnm", "tlsf", "glibc"}
     # who lives in the whole process has no memory to fill
-    assert {one.allocator for one in runs if one.name == "fragmentation"} == {"cfm", "tlsf"}
-    assert [one.k for one in runs if one.name == "fragmentation" and one.allocator == "cfm"] == [
-        *range(1, 10)
-    ]
+    filled = [one for one in runs if one.name == "fragmentation"]
+    assert {one.allocator for one in filled} == {"cfm", "cfnm", "tlsf"}
+    default = [one.k for one in filled if one.allocator == "cfm" and not one.page]
+    assert default == [*range(1, 10)]
+    # no run is made twice
+    assert len(set(runs)) == len(runs)

@@ -7,46 +7,49 @@
 #include <string.h>
 
 #include "compactfit.h"
+#include "crates.h"
 #include "rivals.h"
 
 /* ------ compact-fit ------------------------------------------------------------------------------ */
 
 static struct cf_heap *heap;
 
-static bool begin_with(void *memory, size_t size, struct cf_config config, unsigned int k)
+static bool begin_with(void *memory, size_t size, struct cf_config config, const struct setup *setup)
 {
-	config.max_not_full = (uint16_t)(k > CF_UNLIMITED ? CF_UNLIMITED : k);
+	config.max_not_full = (uint16_t)(setup->k > CF_UNLIMITED ? CF_UNLIMITED : setup->k);
+	config.page_size = setup->page_size;
 	heap = cf_init(memory, size, &config);
 	return heap;
 }
 
-static bool cfm_begin(void *memory, size_t size, unsigned int k)
+static bool cfm_begin(void *memory, size_t size, const struct setup *setup)
 {
-	return begin_with(memory, size, (struct cf_config){ 0 }, k);
+	return begin_with(memory, size, (struct cf_config){ 0 }, setup);
 }
 
-static bool cfm_wide_begin(void *memory, size_t size, unsigned int k)
+static bool cfm_wide_begin(void *memory, size_t size, const struct setup *setup)
 {
-	return begin_with(memory, size, (struct cf_config){ .wide = true }, k);
+	return begin_with(memory, size, (struct cf_config){ .wide = true }, setup);
 }
 
 /* the paper's block-frames are of 32 bytes */
-static bool cfnm_begin(void *memory, size_t size, unsigned int k)
+static bool cfnm_begin(void *memory, size_t size, const struct setup *setup)
 {
+	uint32_t block_size = setup->block_size ? setup->block_size : 32;
+
 	return begin_with(memory, size,
-			  (struct cf_config){ .engine = CF_NONMOVING, .block_size = 32 }, k);
+			  (struct cf_config){ .engine = CF_NONMOVING, .block_size = block_size },
+			  setup);
 }
 
-static bool cfnm_64_begin(void *memory, size_t size, unsigned int k)
+static void cf_object_pin(uint64_t object)
 {
-	return begin_with(memory, size,
-			  (struct cf_config){ .engine = CF_NONMOVING, .block_size = 64 }, k);
-}
+	union {
+		uint64_t object;
+		cf_handle handle;
+	} u = { .object = object };
 
-static bool cfnm_128_begin(void *memory, size_t size, unsigned int k)
-{
-	return begin_with(memory, size,
-			  (struct cf_config){ .engine = CF_NONMOVING, .block_size = 128 }, k);
+	cf_pin(heap, u.handle);
 }
 
 static __attribute__((noinline)) int no_malloc(struct cf_heap *of, size_t size, cf_handle *handle)
@@ -91,9 +94,9 @@ CALLS(no_cf, no_malloc, no_free)
 static struct rival *rival;
 
 #define RIVAL(name)                                                        \
-	static bool name##_start(void *memory, size_t size, unsigned int k) \
+	static bool name##_start(void *memory, size_t size, const struct setup *setup) \
 	{                                                                  \
-		(void)k;                                                   \
+		(void)setup;                                               \
 		rival = rival_init(memory, size);                          \
 		name##_begin(rival);                                       \
 		return true;                                               \
@@ -112,25 +115,73 @@ RIVAL(best_fit)
 RIVAL(half_fit)
 RIVAL(tlsf)
 
+/* ------ crates ------------------------------------------------------------------------------------ */
+
+static struct crate_heap *crate;
+static char *crate_memory;
+
+#define CRATE_BEGIN(name)                                                              \
+	static bool name##_start(void *memory, size_t size, const struct setup *setup) \
+	{                                                                              \
+		(void)setup;                                                           \
+		crate_memory = memory;                                                 \
+		crate = crate_##name##_init(memory, size);                             \
+		return crate;                                                          \
+	}
+
+/* They want to know the size again: an object is where it is, and its size above that. */
+#define CRATE(name)                                                                                \
+	static uint64_t name##_object(size_t size)                                                 \
+	{                                                                                          \
+		char *object = crate_##name##_alloc(crate, size);                                  \
+                                                                                                   \
+		return object ? (uint64_t)size << 32 | (uint32_t)(object - crate_memory) : 0;      \
+	}                                                                                          \
+                                                                                                   \
+	static void name##_release(uint64_t object)                                                \
+	{                                                                                          \
+		crate_##name##_free(crate, crate_memory + (uint32_t)object, (size_t)(object >> 32)); \
+	}
+
+CRATE_BEGIN(dlmalloc)
+CRATE(dlmalloc)
+CRATE_BEGIN(rlsf)
+CRATE(rlsf)
+CRATE_BEGIN(talc)
+CRATE(talc)
+
+static __attribute__((noinline)) void *crate_no_alloc(struct crate_heap *of, size_t size)
+{
+	__asm__ volatile("" ::"r"(of), "r"(size) : "memory");
+	return crate_memory + 1;
+}
+
+static __attribute__((noinline)) void crate_no_free(struct crate_heap *of, void *object, size_t size)
+{
+	__asm__ volatile("" ::"r"(of), "r"(object), "r"(size) : "memory");
+}
+
+CRATE(no)
+
 /* ------ allocators of the whole process ----------------------------------------------------------- */
 
 /* glibc's, or that of the package that was loaded before it: see preload. */
-static bool process_begin(void *memory, size_t size, unsigned int k)
+static bool process_begin(void *memory, size_t size, const struct setup *setup)
 {
 	(void)memory;
 	(void)size;
-	(void)k;
+	(void)setup;
 	return true;
 }
 
-static bool jemalloc_begin(void *memory, size_t size, unsigned int k)
+static bool jemalloc_begin(void *memory, size_t size, const struct setup *setup)
 {
-	return process_begin(memory, size, k) && dlsym(RTLD_DEFAULT, "mallctl");
+	return process_begin(memory, size, setup) && dlsym(RTLD_DEFAULT, "mallctl");
 }
 
-static bool mimalloc_begin(void *memory, size_t size, unsigned int k)
+static bool mimalloc_begin(void *memory, size_t size, const struct setup *setup)
 {
-	return process_begin(memory, size, k) && dlsym(RTLD_DEFAULT, "mi_malloc");
+	return process_begin(memory, size, setup) && dlsym(RTLD_DEFAULT, "mi_malloc");
 }
 
 static uint64_t process_object(size_t size)
@@ -143,12 +194,12 @@ static void process_release(uint64_t object)
 	free((void *)(uintptr_t)object);
 }
 
-static uint64_t no_object(size_t size)
+static uint64_t nothing_object(size_t size)
 {
 	return size;
 }
 
-static void no_release(uint64_t object)
+static void nothing_release(uint64_t object)
 {
 	__asm__ volatile("" ::"r"(object));
 }
@@ -156,25 +207,27 @@ static void no_release(uint64_t object)
 /* ------ all of them ------------------------------------------------------------------------------- */
 
 static const struct allocator no_cf = { .alloc = no_cf_alloc, .release = no_cf_release };
-static const struct allocator nothing = { .alloc = no_object, .release = no_release };
+static const struct allocator no_crate = { .alloc = no_object, .release = no_release };
+static const struct allocator nothing = { .alloc = nothing_object, .release = nothing_release };
 
 #define COMPACTFIT(name, title) \
-	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, &no_cf }
-#define OWN(name, title) \
-	{ #name, title, NULL, true, name##_start, name##_object, name##_release, &nothing }
+	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_pin, &no_cf }
+#define OWN(name, title, call) \
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &call }
 #define PROCESS(name, title, preload, begin) \
-	{ name, title, preload, false, begin, process_object, process_release, &nothing }
+	{ name, title, preload, false, begin, process_object, process_release, NULL, &nothing }
 
 const struct allocator allocators[] = {
 	COMPACTFIT(cfm, "compact-fit, moving"),
 	COMPACTFIT(cfm_wide, "compact-fit, moving, wide references"),
-	COMPACTFIT(cfnm, "compact-fit, non-moving, 32 B"),
-	COMPACTFIT(cfnm_64, "compact-fit, non-moving, 64 B"),
-	COMPACTFIT(cfnm_128, "compact-fit, non-moving, 128 B"),
-	OWN(first_fit, "First-fit"),
-	OWN(best_fit, "Best-fit"),
-	OWN(half_fit, "Half-fit"),
-	OWN(tlsf, "TLSF"),
+	COMPACTFIT(cfnm, "compact-fit, non-moving"),
+	OWN(first_fit, "First-fit", nothing),
+	OWN(best_fit, "Best-fit", nothing),
+	OWN(half_fit, "Half-fit", nothing),
+	OWN(tlsf, "TLSF", nothing),
+	OWN(dlmalloc, "dlmalloc", no_crate),
+	OWN(rlsf, "rlsf (TLSF)", no_crate),
+	OWN(talc, "talc", no_crate),
 	PROCESS("glibc", "glibc", NULL, process_begin),
 	PROCESS("jemalloc", "jemalloc", "libjemalloc.so.2", jemalloc_begin),
 	PROCESS("mimalloc", "mimalloc", "libmimalloc.so.2", mimalloc_begin),

@@ -7,14 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What is asked of compact-fit, 0: nothing; others do as they do. */
+struct setup {
+	unsigned int k;
+	uint32_t page_size;
+	uint32_t block_size;
+};
+
 struct allocator {
 	const char *name;
 	const char *title;
 	const char *preload; /* library to be loaded before libc, or NULL */
 	bool bounded; /* lives in the memory it is given, and in no other */
-	bool (*begin)(void *memory, size_t size, unsigned int k);
+	bool (*begin)(void *memory, size_t size, const struct setup *setup);
 	uint64_t (*alloc)(size_t size); /* what release() wants; 0: no memory */
 	void (*release)(uint64_t object);
+	void (*pin)(uint64_t object); /* it must not move, or NULL if there is no such thing */
 	/* Costs what calling it costs, and does nothing. */
 	const struct allocator *call;
 };

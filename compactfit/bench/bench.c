@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The paper's experiments (Section 5), one allocator and one of them a run, as JSON:
+ * The paper's experiments (Section 5) and the allocators' worst cases, one allocator and one of them a
+ * run, as JSON:
  *
- *   bench incremental ALLOCATOR K	Fig. 6: objects of growing size, every second one freed, allocated again
- *   bench periodic ALLOCATOR K		Fig. 7: five periodic tasks
- *   bench fragmentation ALLOCATOR K	Fig. 8: what can be allocated once a fifth of all objects was freed
- *   bench list				the allocators
+ *   bench EXPERIMENT ALLOCATOR [K [PAGE_SIZE [BLOCK_SIZE]]]
+ *   bench list
+ *
+ *   incremental	Fig. 6: objects of growing size, every second one freed, allocated again
+ *   deallocation	the frees of that alone, a few of them: fast enough to count copying, too
+ *   periodic		Fig. 7: five periodic tasks
+ *   fragmentation	Fig. 8: what can be allocated once a fifth of all objects was freed
+ *   worst		see worst.c
+ *
+ * Only compact-fit has a K, pages and block-frames; without, or 0: its defaults.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -14,26 +21,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocators.h"
+#include "bench.h"
 #include "count.h"
 
-#define MEMORY (7u << 20) /* the paper's */
 #define ALIGNMENT 65536u
 #define STREAM 1u /* seed of all that is random */
 
-static const struct allocator *a;
-static unsigned int k;
+const struct allocator *a;
+static struct setup setup;
 static uint64_t call_cost[2]; /* instructions of calling an allocator that does nothing */
-
-struct cost {
-	uint64_t instructions;
-	uint64_t copied; /* bytes */
-};
 
 /* ------ operations, counted ----------------------------------------------------------------------- */
 
-__attribute__((noinline)) static uint64_t counted_alloc(const struct allocator *which, size_t size,
-							struct cost *cost)
+__attribute__((noinline)) uint64_t counted_alloc(const struct allocator *which, size_t size,
+						 struct cost *cost)
 {
 	uint64_t object;
 
@@ -45,8 +46,8 @@ __attribute__((noinline)) static uint64_t counted_alloc(const struct allocator *
 	return object;
 }
 
-__attribute__((noinline)) static void counted_release(const struct allocator *which, uint64_t object,
-						      struct cost *cost)
+__attribute__((noinline)) void counted_release(const struct allocator *which, uint64_t object,
+					       struct cost *cost)
 {
 	count_begin();
 	which->release(object);
@@ -66,7 +67,18 @@ static void calibrate(void)
 	call_cost[1] = cost.instructions;
 }
 
-static void begin(void)
+static uint64_t state;
+
+/* xorshift64*, Marsaglia and Vigna */
+uint64_t rnd(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return state * 2685821657736338717u;
+}
+
+void begin(void)
 {
 	static void *memory;
 
@@ -75,7 +87,8 @@ static void begin(void)
 		/* no page faults later on, and nothing that a heap could take for its own */
 		memset(memory, 0x5a, MEMORY);
 	}
-	if (!a->begin(memory, MEMORY, k)) {
+	state = STREAM;
+	if (!a->begin(memory, MEMORY, &setup)) {
 		fprintf(stderr, "bench: %s does not start: is its package installed?\n", a->title);
 		exit(2);
 	}
@@ -133,44 +146,78 @@ static void print_series(const char *name, const struct series *s)
 	printf("}");
 }
 
-static void print_head(const char *experiment)
+void print_head(const char *experiment)
 {
 	printf("{\"experiment\": \"%s\", \"allocator\": \"%s\", \"k\": %u, \"memory\": %u",
-	       experiment, a->name, k, MEMORY);
+	       experiment, a->name, setup.k, MEMORY);
 }
 
 /* ------ Fig. 6 ------------------------------------------------------------------------------------- */
 
-static void incremental(void)
+static uint64_t growing[8192]; /* objects of 8 bytes, 12, 16, ... */
+
+static size_t size_of(size_t index)
 {
-	static uint64_t objects[8192];
-	struct series allocs = { 0 }, frees = { 0 };
-	size_t nr, i, size, used = 0;
-	struct cost cost;
+	return 8 + 4 * index;
+}
+
+/* Fill the memory with objects of growing size. Returns how many. */
+static size_t grow(void)
+{
+	size_t nr, used = 0;
 
 	begin();
 	/* until the memory is full; for those that take more of the system, until it would be */
-	for (nr = 0, size = 8; nr < 8192; nr++, size += 4) {
-		if (size > 16384 || used + size > MEMORY)
+	for (nr = 0; nr < 8192 && used + size_of(nr) <= MEMORY; nr++) {
+		growing[nr] = a->alloc(size_of(nr));
+		if (!growing[nr])
 			break;
-		objects[nr] = a->alloc(size);
-		if (!objects[nr])
-			break;
-		used += size;
+		used += size_of(nr);
+	}
+	return nr;
+}
+
+static void incremental(void)
+{
+	struct series allocs = { 0 }, frees = { 0 };
+	size_t nr = grow(), i;
+	struct cost cost;
+
+	for (i = 0; i < nr; i += 2) {
+		counted_release(a, growing[i], &cost);
+		add(&frees, size_of(i), cost);
 	}
 	for (i = 0; i < nr; i += 2) {
-		counted_release(a, objects[i], &cost);
-		add(&frees, 8 + 4 * i, cost);
-	}
-	for (i = 0; i < nr; i += 2) {
-		objects[i] = counted_alloc(a, 8 + 4 * i, &cost);
-		if (objects[i])
-			add(&allocs, 8 + 4 * i, cost);
+		growing[i] = counted_alloc(a, size_of(i), &cost);
+		if (growing[i])
+			add(&allocs, size_of(i), cost);
 	}
 	print_head("incremental");
 	printf(", \"objects\": %zu", nr);
 	print_series("free", &frees);
 	print_series("alloc", &allocs);
+	printf("}\n");
+}
+
+/* Every second object is freed, one of four is counted. */
+static void deallocation(void)
+{
+	struct series frees = { 0 };
+	size_t nr = grow(), i;
+	struct cost cost;
+
+	for (i = 0; i < nr; i += 2) {
+		if (i % 8) {
+			a->release(growing[i]);
+			continue;
+		}
+		/* what was copied until now is not this one's */
+		count_copied();
+		counted_release(a, growing[i], &cost);
+		add(&frees, size_of(i), cost);
+	}
+	print_head("deallocation");
+	print_series("free", &frees);
 	printf("}\n");
 }
 
@@ -194,18 +241,7 @@ static const struct task {
 };
 
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
-#define TICKS 2000u
-
-static uint64_t state = STREAM;
-
-/* xorshift64*, Marsaglia and Vigna */
-static uint64_t rnd(void)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return state * 2685821657736338717u;
-}
+#define TICKS 1200u
 
 struct held {
 	uint64_t object;
@@ -252,48 +288,60 @@ static void periodic(void)
 
 /* ------ Fig. 8 ------------------------------------------------------------------------------------- */
 
-static void fragmentation(void)
+struct filling {
+	size_t objects;
+	size_t payload; /* bytes of them */
+	size_t freed; /* bytes of those that were freed again */
+};
+
+/* Fill the memory with objects of 20 to 100 bytes, free a fifth of them: the same ones each time. */
+static struct filling fill_and_free(void)
 {
-	static uint64_t objects[MEMORY / 20], more[MEMORY / 20];
+	static uint64_t objects[MEMORY / 20];
 	static size_t sizes[MEMORY / 20];
-	size_t nr, i, count, size, payload = 0, freed = 0;
-	const char *comma = "";
-	uint64_t swap;
+	struct filling found = { 0 };
+	size_t size, i;
 
 	begin();
-	for (nr = 0; nr < MEMORY / 20; nr++) {
+	for (i = 0; i < MEMORY / 20; i++) {
 		size = 20 + rnd() % 81;
-		objects[nr] = a->alloc(size);
-		if (!objects[nr])
+		objects[i] = a->alloc(size);
+		if (!objects[i])
 			break;
-		sizes[nr] = size;
-		payload += size;
+		sizes[i] = size;
+		found.payload += size;
 	}
-	for (i = 0; i < nr; i++)
+	found.objects = i;
+	for (i = 0; i < found.objects; i++)
 		if (rnd() % 5 == 0) {
 			a->release(objects[i]);
-			freed += sizes[i];
+			found.freed += sizes[i];
 		}
+	return found;
+}
+
+static size_t next_size(size_t size)
+{
+	return size + (size < 200 ? 20 : size < 2000 ? 100 : 250);
+}
+
+static void fragmentation(void)
+{
+	const char *comma = "";
+	struct filling found = fill_and_free();
+	size_t count, size;
+
 	print_head("fragmentation");
-	printf(", \"objects\": %zu, \"payload\": %zu, \"freed\": %zu, \"allocatable\": {", nr,
-	       payload, freed);
-	for (size = 20; size <= 16000; size += size < 200 ? 20 : size < 2000 ? 100 : 1000) {
-		for (count = 0; count < MEMORY / 20; count++) {
-			more[count] = a->alloc(size);
-			if (!more[count])
-				break;
-		}
+	printf(", \"objects\": %zu, \"payload\": %zu, \"freed\": %zu, \"allocatable\": {",
+	       found.objects, found.payload, found.freed);
+	/* each size finds the memory as the frees left it */
+	for (size = 20; size <= 16000; size = next_size(size)) {
+		fill_and_free();
+		count = 0;
+		while (a->alloc(size))
+			count++;
 		printf("%s\"%zu\": %zu", comma, size, count);
 		comma = ", ";
-		/* in any order but that of allocation */
-		for (i = 0; i < count; i++) {
-			size_t j = i + rnd() % (count - i);
-
-			swap = more[i];
-			more[i] = more[j];
-			more[j] = swap;
-			a->release(more[i]);
-		}
 	}
 	printf("}}\n");
 }
@@ -306,7 +354,9 @@ int main(int argc, char **argv)
 	} experiments[] = {
 		{ "incremental", incremental },
 		{ "periodic", periodic },
+		{ "deallocation", deallocation },
 		{ "fragmentation", fragmentation },
+		{ "worst", worst },
 	};
 	size_t i;
 
@@ -316,16 +366,21 @@ int main(int argc, char **argv)
 			       allocators[i].bounded ? "bounded" : "process", allocators[i].title);
 		return 0;
 	}
-	for (i = 0; argc == 4 && i < sizeof(experiments) / sizeof(experiments[0]); i++) {
+	for (i = 0; argc >= 3 && argc <= 6 && i < sizeof(experiments) / sizeof(experiments[0]); i++) {
 		a = allocator_named(argv[2]);
 		if (!a || strcmp(argv[1], experiments[i].name))
 			continue;
-		k = (unsigned int)strtoul(argv[3], NULL, 0);
+		if (argc > 3)
+			setup.k = (unsigned int)strtoul(argv[3], NULL, 0);
+		if (argc > 4)
+			setup.page_size = (uint32_t)strtoul(argv[4], NULL, 0);
+		if (argc > 5)
+			setup.block_size = (uint32_t)strtoul(argv[5], NULL, 0);
 		preload(argv);
 		calibrate();
 		experiments[i].run();
 		return 0;
 	}
-	fprintf(stderr, "usage: bench list | bench incremental|periodic|fragmentation ALLOCATOR K\n");
+	fprintf(stderr, "usage: bench list | bench EXPERIMENT ALLOCATOR [K [PAGE_SIZE [BLOCK_SIZE]]]\n");
 	return 1;
 }
