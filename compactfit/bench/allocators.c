@@ -86,6 +86,33 @@ static __attribute__((noinline)) int no_free(struct cf_heap *of, cf_handle handl
 CALLS(cf, cf_malloc, cf_free)
 CALLS(no_cf, no_malloc, no_free)
 
+static uint64_t cf_resize(uint64_t object, size_t size)
+{
+	union {
+		uint64_t object;
+		cf_handle handle;
+	} u = { .object = object };
+
+	return cf_realloc(heap, u.handle, size) ? 0 : object;
+}
+
+static void *cf_byte(uint64_t object, size_t offset, size_t *length)
+{
+	union {
+		uint64_t object;
+		cf_handle handle;
+	} u = { .object = object };
+
+	return cf_at(heap, u.handle, offset, length);
+}
+
+static size_t cf_largest(void)
+{
+	return cf_max_size(heap);
+}
+
+static const struct handles cf_handles = { cf_byte, cf_largest };
+
 /* ------ the paper's rivals ------------------------------------------------------------------------ */
 
 static struct rival *rival;
@@ -143,6 +170,11 @@ static void process_release(uint64_t object)
 	free((void *)(uintptr_t)object);
 }
 
+static uint64_t process_resize(uint64_t object, size_t size)
+{
+	return (uintptr_t)realloc((void *)(uintptr_t)object, size);
+}
+
 static uint64_t no_object(size_t size)
 {
 	return size;
@@ -159,11 +191,14 @@ static const struct allocator no_cf = { .alloc = no_cf_alloc, .release = no_cf_r
 static const struct allocator nothing = { .alloc = no_object, .release = no_release };
 
 #define COMPACTFIT(name, title) \
-	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, &no_cf }
+	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, &no_cf, \
+	  cf_resize, &cf_handles }
 #define OWN(name, title) \
-	{ #name, title, NULL, true, name##_start, name##_object, name##_release, &nothing }
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, &nothing, \
+	  NULL, NULL }
 #define PROCESS(name, title, preload, begin) \
-	{ name, title, preload, false, begin, process_object, process_release, &nothing }
+	{ name, title, preload, false, begin, process_object, process_release, &nothing, \
+	  process_resize, NULL }
 
 const struct allocator allocators[] = {
 	COMPACTFIT(cfm, "compact-fit, moving"),

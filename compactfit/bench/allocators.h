@@ -7,6 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of an allocator whose objects are not addresses. */
+struct handles {
+	/* Address of a byte; *length: bytes from there that are contiguous. */
+	void *(*at)(uint64_t object, size_t offset, size_t *length);
+	size_t (*max_size)(void); /* of an object */
+};
+
 struct allocator {
 	const char *name;
 	const char *title;
@@ -17,6 +24,9 @@ struct allocator {
 	void (*release)(uint64_t object);
 	/* Costs what calling it costs, and does nothing. */
 	const struct allocator *call;
+	/* Returns the object, changed; 0: no memory, it is as before. NULL if there is no such thing. */
+	uint64_t (*resize)(uint64_t object, size_t size);
+	const struct handles *handles; /* NULL: objects are addresses */
 };
 
 extern const struct allocator allocators[];

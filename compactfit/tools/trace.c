@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+#define _GNU_SOURCE
 #include "trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ struct object {
 	uint32_t slot; /* DEAD: freed */
 };
 
-/* What has no limit but memory: an array that grows. */
+/* What has no limit but memory: an array that grows, in pages of its own. */
 static bool grow(void **array, size_t nr, size_t *room, size_t bytes)
 {
 	size_t more = *room ? 2 * *room : 4096;
@@ -32,12 +32,22 @@ static bool grow(void **array, size_t nr, size_t *room, size_t bytes)
 
 	if (nr < *room)
 		return true;
-	larger = realloc(*array, more * bytes);
-	if (!larger)
+	if (*room)
+		larger = mremap(*array, *room * bytes, more * bytes, MREMAP_MAYMOVE);
+	else
+		larger = mmap(NULL, more * bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (larger == MAP_FAILED)
 		return false;
 	*array = larger;
 	*room = more;
 	return true;
+}
+
+static void discard(void *array, size_t room, size_t bytes)
+{
+	if (room)
+		munmap(array, room * bytes);
 }
 
 static uint32_t little(const uint8_t *bytes)
@@ -97,7 +107,7 @@ static const char *read_header(const uint8_t *bytes, size_t size, struct trace *
 struct tables {
 	struct object *objects; /* by number */
 	uint32_t *free; /* slots */
-	size_t room_calls, room_objects, room_free, nr_free;
+	size_t room_objects, room_free, nr_free;
 };
 
 /* One record; @tables knows what is live. Returns false at the end. */
@@ -171,14 +181,14 @@ static bool read_record(struct reader *reader, struct trace *trace, struct table
 	if (call.operation == TRACE_FREE) {
 		call.size = object->size;
 		object->slot = DEAD;
+		/* without memory for the list the slot is not used again */
 		if (grow((void **)&tables->free, tables->nr_free, &tables->room_free,
 			 sizeof(*tables->free)))
 			tables->free[tables->nr_free++] = call.object;
 	} else {
 		object->size = call.size;
 	}
-	if (!grow((void **)&trace->calls, trace->nr_calls, &tables->room_calls,
-		  sizeof(*trace->calls))) {
+	if (!grow((void **)&trace->calls, trace->nr_calls, &trace->room, sizeof(*trace->calls))) {
 		reader->wrong = "there is not enough memory for this trace";
 		return false;
 	}
@@ -216,8 +226,8 @@ int trace_load(const char *path, struct trace *trace, const char **error)
 	if (!reader.wrong && !trace->nr_calls)
 		reader.wrong = "this trace has no calls";
 	munmap(bytes, (size_t)status.st_size);
-	free(tables.objects);
-	free(tables.free);
+	discard(tables.objects, tables.room_objects, sizeof(*tables.objects));
+	discard(tables.free, tables.room_free, sizeof(*tables.free));
 	if (reader.wrong) {
 		trace_unload(trace);
 		*error = reader.wrong;
@@ -228,6 +238,6 @@ int trace_load(const char *path, struct trace *trace, const char **error)
 
 void trace_unload(struct trace *trace)
 {
-	free(trace->calls);
+	discard(trace->calls, trace->room, sizeof(*trace->calls));
 	*trace = (struct trace){ 0 };
 }

@@ -62,7 +62,7 @@ struct trace_call {
 
 struct trace {
 	struct trace_call *calls;
-	size_t nr_calls;
+	size_t nr_calls, room;
 	size_t slots; /* objects live at once, at most */
 	size_t objects; /* that were allocated */
 	uint64_t peak; /* bytes live at once, at most */
@@ -78,7 +78,8 @@ struct trace {
  * @trace: filled; trace_unload() frees it
  * @error: set to a sentence about the file, if it is refused
  *
- * Every call makes sense then: what is freed or resized is live. O(file).
+ * Every call makes sense then: what is freed or resized is live. malloc() is not used, as that may be
+ * what is looked at. O(file).
  * Return: 0, or -1 and @trace is empty.
  */
 int trace_load(const char *path, struct trace *trace, const char **error);

@@ -148,7 +148,7 @@ static void choose(struct tune *tune, uint64_t limit)
 	}
 }
 
-/* The least memory in which a heap has tune->pages. */
+/* The least memory in which a heap has tune->pages; more than MEMORY_MAX if it is more than that. */
 static const char *measure(struct tune *tune)
 {
 	uint64_t low = tune->pages * CF_PAGE_SIZE, high = low + (low >> 6) + (1u << 20);
@@ -157,8 +157,10 @@ static const char *measure(struct tune *tune)
 	struct cf_heap *heap;
 	void *buffer;
 
-	if (high > MEMORY_MAX)
-		return "this trace needs more than the 8 GiB that a heap can have";
+	if (high > MEMORY_MAX) {
+		tune->memory = high;
+		return NULL;
+	}
 	buffer = reserve(high);
 	if (!buffer)
 		return "there is no memory to make a heap in";
@@ -178,6 +180,7 @@ static const char *measure(struct tune *tune)
 	return NULL;
 }
 
+/* Choose the largest K that fits; @memory is not 0. */
 static const char *fit(struct tune *tune, uint64_t memory)
 {
 	uint64_t low = 1, high = CF_UNLIMITED;
@@ -188,11 +191,12 @@ static const char *fit(struct tune *tune, uint64_t memory)
 	if (wrong)
 		return wrong;
 	tune->least_memory = tune->memory;
-	if (memory && tune->memory > memory)
-		return "even K = 1 needs more memory than that";
+	if (tune->memory > memory)
+		return memory < MEMORY_MAX ? "even K = 1 needs more memory than that" :
+					     "it needs more than the 8 GiB that a heap can have";
 	choose(tune, high);
 	wrong = measure(tune);
-	if (wrong || !memory || tune->memory <= memory)
+	if (wrong || tune->memory <= memory)
 		return wrong;
 	/* low fits, high does not */
 	while (low + 1 < high) {
@@ -215,9 +219,10 @@ const char *tune_trace(const struct trace *trace, uint64_t memory, struct tune *
 {
 	const char *wrong;
 
+	if (!memory || memory > MEMORY_MAX)
+		memory = MEMORY_MAX;
 	memset(tune, 0, sizeof(*tune));
-	tune->wide = memory > MEMORY_NARROW;
-	for (;;) {
+	for (;;) { /* narrow first: which it is decides how many objects a page has */
 		wrong = ask(tune);
 		if (!wrong)
 			wrong = walk(trace, tune);
