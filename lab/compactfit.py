@@ -11,12 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import console, ktap, paths
+from lab import console, ktap, lock, paths
 from lab.errors import LabError
 from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
 PROGRAMS = ("test_compactfit", "test_internals", "test_rivals", "test_cpp")
+TOOL_PROGRAMS = ("test_traces",)
 BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
@@ -31,27 +32,33 @@ class Flavour:
     name: str
     flags: str
     bench: bool = False
+    tools: bool = False  # a recorder with the flags of sanitizers cannot be loaded everywhere
+    tests: bool = True
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return BENCH_PROGRAMS if self.bench else PROGRAMS
+        if self.bench:
+            return BENCH_PROGRAMS
+        return (*PROGRAMS, *TOOL_PROGRAMS) if self.tools else PROGRAMS
 
     @property
     def options(self) -> list[str]:
         """What cmake is told."""
-        bench = "ON" if self.bench else "OFF"
+        bench, tools = ("ON" if wanted else "OFF" for wanted in (self.bench, self.tools))
         return [
             "-DCMAKE_BUILD_TYPE=None",
             f"-DCMAKE_C_FLAGS={self.flags}",
             f"-DCMAKE_CXX_FLAGS={self.flags}",
             f"-DCF_BENCH={bench}",
-            "-DBUILD_TESTING=" + ("OFF" if self.bench else "ON"),
+            f"-DCF_TOOLS={tools}",
+            "-DBUILD_TESTING=" + ("ON" if self.tests and not self.bench else "OFF"),
         ]
 
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
 COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
-OPTIMISED = Flavour("optimised", "-O2 -Werror")
+OPTIMISED = Flavour("optimised", "-O2 -Werror", tools=True)
+TOOLS = Flavour("tools", "-O2", tools=True, tests=False)
 BENCH = Flavour("bench", "-O2", bench=True)
 
 
@@ -118,11 +125,20 @@ def folder_of(flavour: Flavour) -> Path:
     return paths.cache() / "compactfit" / flavour.name
 
 
-def build(flavour: Flavour) -> Path:
+def tools() -> Path:
+    """The folder of the recorder and of compactfit-tune, up to date."""
+    folder = folder_of(TOOLS)
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock.exclusive(folder, "compactfit"):
+        return build(TOOLS, anew=False)
+
+
+def build(flavour: Flavour, *, anew: bool = True) -> Path:
     """Build the library and its tests in the cache; the folder."""
     folder = folder_of(flavour)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    if anew:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for command in (
         ["cmake", "-S", str(SOURCE), "-B", str(folder), *flavour.options],
         ["cmake", "--build", str(folder), f"-j{os.cpu_count()}"],

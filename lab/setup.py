@@ -25,6 +25,7 @@ PACKAGES = {
     "background jobs": ["fio", "sysbench", "stress-ng"],
     "camera": ["v4l-utils"],
     "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0"],
+    "programs whose allocations are recorded": ["sqlite3", "redis-server", "redis-tools"],
 }
 
 DOWNLOAD_MB = 1500  # packages fetched and unpacked on a bare Debian 12, measured 1.2 GB

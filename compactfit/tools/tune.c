@@ -111,7 +111,7 @@ static const char *walk(const struct trace *trace, struct tune *tune)
 		if (before != NO_CLASS) {
 			struct tune_class *c = &tune->classes[before];
 
-			c->may_move += c->k && c->count >= c->k - 1u;
+			c->may_move += c->k && c->per_page > 1 && c->count >= c->k - 1u;
 			if (++c->count > c->max_count)
 				c->max_count = c->count;
 			c->live--;
@@ -139,7 +139,8 @@ static void choose(struct tune *tune, uint64_t limit)
 	tune->pages = (tune->peak + slots - 1) / slots;
 	for (i = 0; i < tune->nr_classes; i++) {
 		struct tune_class *class = &tune->classes[i];
-		uint64_t k = class->max_count + 1;
+		/* a page of one object is full or empty */
+		uint64_t k = class->per_page > 1 ? class->max_count + 1 : 1;
 
 		k = k < limit ? k : limit;
 		class->k = (uint16_t)(k < CF_UNLIMITED ? k : CF_UNLIMITED);

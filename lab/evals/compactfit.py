@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The compact-fit library beside other allocators: the paper's three experiments, no guest."""
+"""The compact-fit library beside other allocators: the paper's experiments, and traces."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import compactfit, console
+from lab.evals import traces
 from lab.evals.guests import Kernels
 from lab.results import Cell, Line, Outcome, Plot, Table
 
@@ -51,7 +52,7 @@ def experiments(bounded: Sequence[str], others: Sequence[str]) -> list[Experimen
 
 
 def evaluation(_: Kernels) -> Outcome:
-    """compact-fit beside other allocators: instructions, fragmentation (its paper's Fig. 6 to 8)"""
+    """compact-fit beside other allocators: its paper's Fig. 6 to 8, and traces of real programs"""
     folder = compactfit.build(compactfit.BENCH)
     bench = folder / "bench"
     known = [line.split("\t") for line in compactfit.output([str(bench), "list"]).splitlines()]
@@ -59,12 +60,13 @@ def evaluation(_: Kernels) -> Outcome:
     bounded = [name for name, kind, _ in known if kind == "bounded"]
     others = [name for name, kind, _ in known if kind != "bounded"]
     said = _run_all(bench, experiments(bounded, others))
+    replayed = traces.replay_all(folder, [*bounded, *others])
     return Outcome(
         [],
         [_costs(said, titles, name) for name in ("incremental", "periodic")]
-        + [_fragments(said, titles)],
-        [*_plots(said, titles)],
-        values(said),
+        + [_fragments(said, titles), *traces.tables(replayed, titles)],
+        [*_plots(said, titles), *traces.plots(replayed, titles)],
+        {**values(said), **traces.values(replayed)},
     )
 
 
