@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS 60000 /* without the recorder's lock one in 50,000 goes wrong */
+#define ROUNDS 60000 /* enough for a lock that is missing to show, mostly */
 
 static void require(int holds)
 {
