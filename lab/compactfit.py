@@ -4,12 +4,14 @@
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from lab import console, ktap, lock, paths
 from lab.errors import LabError
@@ -22,6 +24,8 @@ BENCH_PROGRAMS = ("test_ceilings",)  # they count instructions
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
+REPLAYED = ("cfm", "cfnm", "tlsf", "glibc")
+SMALL = 3000  # objects of a trace
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -96,13 +100,20 @@ def optimised(soak: bool) -> Found:
     return Found([*found.cases, *levels], found.detail)
 
 
-def ceilings(_: bool) -> Found:
-    return run(BENCH)
+def counted(_: bool) -> Found:
+    """Ceilings of instructions, and a trace that is replayed."""
+    found = run(BENCH)
+    folder = folder_of(BENCH)
+    trace = folder / "small.cftrace"
+    trace.write_bytes(small_trace())
+    return Found(
+        [*found.cases, *(replayed(folder, trace, name) for name in REPLAYED)], found.detail
+    )
 
 
 Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised)
+STEPS: tuple[Step, ...] = (covered, counted, optimised)
 DEBUG_STEPS: tuple[Step, ...] = (sanitized,)
 
 
@@ -160,6 +171,50 @@ def freestanding(folder: Path, level: str) -> Case:
         return Case(name, passed=False, why=answer.stderr.strip())
     wanted = output(["nm", "-u", str(folder / "single.o")]).split()
     return Case(name, not wanted, why=" ".join(wanted))
+
+
+def small_trace() -> bytes:
+    """A trace as tools/trace.h describes it: allocate, resize each third, free each second."""
+
+    def record(*numbers: int) -> bytes:
+        text = bytearray()
+        for number in numbers:
+            rest = number
+            while rest >= 128:
+                text.append(rest & 127 | 128)
+                rest >>= 7
+            text.append(rest)
+        return bytes(text)
+
+    header = b"cftrace\n" + struct.pack("<4I", 1, 24, 1, 1)
+    allocated = [record(1, 100) for _ in range(SMALL)]
+    resized = [record(5, SMALL - number, 700) for number in range(0, SMALL, 3)]
+    freed = [record(4, SMALL - number) for number in range(0, SMALL, 2)]
+    return b"".join([header, *allocated, *resized, *freed])
+
+
+def replayed(folder: Path, trace: Path, allocator: str) -> Case:
+    """Replay the small trace: is what is known of it found?"""
+    name = f"a trace is replayed on {allocator}"
+    answer = _command([str(folder / "replay"), str(trace), allocator, "1", "500"], folder)
+    if answer.returncode:
+        return Case(name, passed=False, why=answer.stderr.strip())
+    return judge_replay(name, json.loads(answer.stdout))
+
+
+def judge_replay(name: str, found: dict[str, Any]) -> Case:
+    """Is this what a replay of the small trace says?"""
+    peak = 100 * SMALL + 600 * (SMALL // 3)
+    least = found["least_memory"]
+    holds = (
+        found["peak"] == peak
+        and found["calls"] == SMALL + SMALL // 3 + SMALL // 2
+        and found["failed"] == found["refused"] == 0
+        and (least is None or peak <= least <= 2 * peak)
+        and found["footprint"]["peak"] >= peak
+        and all(found[call]["mean"] > 10 for call in ("malloc", "free", "realloc"))
+    )
+    return Case(name, holds, why="" if holds else json.dumps(found))
 
 
 def coverage(folder: Path) -> Case:

@@ -54,7 +54,8 @@ def record(command: Sequence[str], folder: Path, *, quiet: bool) -> tuple[int, l
     fresh = sorted(set(folder.glob("*" + SUFFIX)) - before)
     if not fresh:
         raise LabError(
-            f"{command[0]} left no trace: is it linked statically, or may it not write {folder}?"
+            f"{command[0]} left no trace: it allocates nothing, is linked statically,"
+            f" or may not write {folder}"
         )
     return (128 - status if status < 0 else status), fresh
 
@@ -178,8 +179,8 @@ tree = ast.parse(open(collections.__file__).read())
 names = collections.Counter(type(node).__name__ for node in ast.walk(tree))
 text = ast.unparse(tree)
 table = {f"key {i}": {"number": i, "list": list(range(i % 50)), "text": text[i:i + i % 300]}
-         for i in range(3000)}
-for turn in range(3):
+         for i in range(700)}
+for turn in range(2):
     table = json.loads(json.dumps(table))
     for key in list(table)[turn::4]:
         del table[key]

@@ -47,7 +47,7 @@ def test_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         143,
         [found / "killed.1.cftrace"],
     )
-    with pytest.raises(LabError, match="true left no trace: is it linked statically"):
+    with pytest.raises(LabError, match="true left no trace: it allocates nothing"):
         traces.record(["true"], found, quiet=True)
     with pytest.raises(LabError, match="there is no program nothing-like-this"):
         traces.record(["nothing-like-this"], found, quiet=True)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 #include "../tools/tune.h"
 #include "compactfit.h"
 
-#define PLAN 14
+#define PLAN 15
 
 static unsigned int number;
 static bool any_failed;
@@ -72,7 +73,8 @@ static bool is(const char *found, const char *wanted)
 	return !strcmp(found, wanted);
 }
 
-static bool record(void)
+/* @room: bytes that a file may have */
+static bool record(rlim_t room)
 {
 	char program[PATH_MAX], library[PATH_MAX];
 	int status = 1;
@@ -82,6 +84,7 @@ static bool record(void)
 	snprintf(library, sizeof(library), "%s/libcompactfit-record.so", here);
 	child = fork();
 	if (!child) {
+		setrlimit(RLIMIT_FSIZE, &(struct rlimit){ room, room });
 		setenv("CF_TRACE", folder, 1);
 		setenv("LD_PRELOAD", library, 1);
 		execl(program, program, NULL);
@@ -107,9 +110,11 @@ static void test_recorder(void)
 	struct dirent *entry;
 	DIR *listing;
 
-	done(record(), "a program runs as well while it is recorded");
+	done(record(RLIM_INFINITY), "a program runs as well while it is recorded");
 	listing = opendir(folder);
-	while (listing && (entry = readdir(listing))) {
+	if (!listing)
+		abort(); /* mkdtemp() made it */
+	while ((entry = readdir(listing))) {
 		char path[PATH_MAX];
 		struct trace trace;
 		const char *wrong;
@@ -131,8 +136,11 @@ static void test_recorder(void)
 		}
 		unlink(path);
 	}
-	if (listing)
-		closedir(listing);
+	done(record(65536), "it also runs if the trace cannot be written");
+	rewinddir(listing);
+	while ((entry = readdir(listing)))
+		unlinkat(dirfd(listing), entry->d_name, 0);
+	closedir(listing);
 	rmdir(folder);
 	done(nr == 3 && !refused, "each process has a file, however it ended");
 	done(is(said(t, 71, 75),

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "trace.h"
@@ -180,6 +181,14 @@ static off_t window_offset; /* in the file */
 static uint64_t next_number;
 static unsigned int threads, current_thread;
 
+/* May the file have so many bytes? To ask for more than that would be SIGXFSZ. */
+static bool may_grow(off_t size)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && (rlim_t)size <= limit.rlim_cur;
+}
+
 /* Map what follows; there is room for two records then. */
 static bool advance(void)
 {
@@ -192,7 +201,8 @@ static bool advance(void)
 		munmap(window, WINDOW);
 	window = NULL;
 	window_offset = offset & ~((off_t)page - 1);
-	if (fd >= 0 && !posix_fallocate(fd, 0, window_offset + WINDOW))
+	if (fd >= 0 && may_grow(window_offset + WINDOW) &&
+	    !posix_fallocate(fd, 0, window_offset + WINDOW))
 		map = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, fd, window_offset);
 	if (fd >= 0)
 		close(fd);
