@@ -28,7 +28,7 @@
 #define USUAL 2u /* times the peak: memory in which footprint, instructions and time are taken */
 #define PRECISE 100u /* the least memory is found to 1 / this of it */
 #define WINDOW 100u /* calls */
-#define SAMPLE 4000u
+#define SAMPLE 2000u
 #define MOMENTS 200u /* at which the footprint is looked at */
 #define TIMES 3u /* the best of so many replays, or of one that takes long */
 #define LONG 0.5 /* seconds */

@@ -13,7 +13,7 @@ from lab.results import Cell, Line, Plot, Table
 
 VARIANTS = ("cfm_wide", "cfnm_64", "cfnm_128")  # the other experiments tell them apart
 KIB = 1024
-SECONDS_A_REPLAY = 6
+SECONDS_A_REPLAY = 3
 MOMENTS = ("mean", "sd", "p999", "max")
 
 Replays = Mapping[tuple[str, str], Any]  # by trace and allocator
