@@ -27,6 +27,7 @@ from lab import (
     setup,
     source,
     tests,
+    traces,
 )
 from lab.errors import LabError
 
@@ -189,6 +190,38 @@ def cmd_eval(args: argparse.Namespace) -> int:
     return 0
 
 
+def cmd_compactfit_bench(args: argparse.Namespace) -> int:
+    """the compact-fit library beside other allocators: what `gcma eval compactfit` takes"""
+    args.name = "compactfit"
+    return cmd_eval(args)
+
+
+def cmd_compactfit_record(args: argparse.Namespace) -> int:
+    """run a program and record its allocations, a trace for each process"""
+    if not args.command:
+        raise LabError("nothing to record: ./gcma compactfit record -- COMMAND")
+    setup.install_packages()
+    status, found = traces.record(args.command, Path(args.output), quiet=args.json)
+    if args.json:
+        _print_json({"status": status, "traces": list(map(str, found))})
+    else:
+        for trace in found:
+            console.say(f"recorded {trace}")
+    return status
+
+
+def cmd_compactfit_tune(args: argparse.Namespace) -> int:
+    """choose K for each size-class by a trace, and tell what that costs at most"""
+    memory = traces.parse_bytes(args.memory) if args.memory else None
+    setup.install_packages()
+    found = traces.tune(Path(args.trace), memory)
+    if args.json:
+        _print_json(found)
+    else:
+        traces.show(found)
+    return 0
+
+
 def cmd_figures(args: argparse.Namespace) -> int:
     """what the project promises, and what was measured last"""
     promises = figures.read()
@@ -284,12 +317,37 @@ def parser() -> argparse.ArgumentParser:
     verb.set_defaults(function=cmd_eval)
     verb.add_argument("name", metavar="NAME", help=", ".join(evals.EVALS))
     verb.add_argument("--json", metavar="FILE", help="the result as JSON; -: to stdout")
+    _add_compactfit(verbs)
     verb = add_verb(verbs, "figures", cmd_figures)
     verb.add_argument("--run", action="store_true", help="take them all afresh")
     verb = add_verb(verbs, "report", cmd_report)
     verb.add_argument("file", nargs="?", default="report.html", metavar="FILE")
     verb.add_argument("--plots", metavar="DIR", help="its plots too, an SVG file each")
     return top
+
+
+def _add_compactfit(verbs: Any) -> None:
+    text = "the compact-fit library: its benchmark, traces of programs, K for one"
+    group = verbs.add_parser("compactfit", help=text, description=text)
+    parts = group.add_subparsers(dest="part", required=True, metavar="VERB")
+    verb = parts.add_parser(
+        "bench", help=cmd_compactfit_bench.__doc__, description=cmd_compactfit_bench.__doc__
+    )
+    verb.set_defaults(function=cmd_compactfit_bench)
+    verb.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="the result as JSON, to stdout or FILE"
+    )
+    verb = add_verb(parts, "record", cmd_compactfit_record)
+    verb.add_argument(
+        *("-o", "--output"),
+        default="traces",
+        metavar="DIR",
+        help="for the traces (default: traces)",
+    )
+    verb.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
+    verb = add_verb(parts, "tune", cmd_compactfit_tune)
+    verb.add_argument("trace", metavar="TRACE", help="a file that was recorded")
+    verb.add_argument("--memory", metavar="SIZE", help="what the heap may have: 512K, 4M, ...")
 
 
 def add_verb(verbs: Any, name: str, function: Any) -> argparse.ArgumentParser:
@@ -308,7 +366,7 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # children must not outlive us
     console.Settings.verbose = args.verbose
     try:
-        if args.verb in LOCKED:
+        if args.verb in LOCKED or args.function is cmd_compactfit_bench:
             with lock.exclusive(paths.cache(), shlex.join(argv)):
                 return int(args.function(args))
         return int(args.function(args))

@@ -5,14 +5,16 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from lab import console, ktap, paths
+from lab import console, ktap, lock, paths
 from lab.errors import LabError
 from lab.ktap import Case
 
@@ -20,6 +22,7 @@ SOURCE = paths.REPO / "compactfit"
 PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
 PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_threads")
 THREAD_PROGRAMS = ("test_threads",)
+TOOL_PROGRAMS = ("test_traces",)
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
 SOAK_OPERATIONS = 10_000_000
 LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
@@ -29,6 +32,8 @@ FUZZ_BYTES = 1024  # of an input
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
 CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
 FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
+REPLAYED = ("cfm", "cfnm", "tlsf", "glibc")
+SMALL = 3000  # objects of a trace
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -39,7 +44,9 @@ class Flavour:
     name: str
     flags: str
     programs: tuple[str, ...] = PROGRAMS
+    others: tuple[str, ...] = ()  # what else is to be built
     bench: bool = False  # programs of the benchmark: just these are built
+    tools: bool = False  # a recorder with the flags of sanitizers cannot be loaded everywhere
     toolchain: str = ""  # for another machine: what its tools' names begin with
     more: tuple[str, ...] = ()  # for cmake
     calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
@@ -47,14 +54,15 @@ class Flavour:
     @property
     def options(self) -> list[str]:
         """What cmake is told."""
-        bench = "ON" if self.bench else "OFF"
+        bench, tools = ("ON" if wanted else "OFF" for wanted in (self.bench, self.tools))
         options = [
             *self.more,
             "-DCMAKE_BUILD_TYPE=None",
             f"-DCMAKE_C_FLAGS_NONE={self.flags}",  # beside those of the toolchain
             f"-DCMAKE_CXX_FLAGS_NONE={self.flags}",
             f"-DCF_BENCH={bench}",
-            "-DBUILD_TESTING=" + ("OFF" if self.bench else "ON"),
+            f"-DCF_TOOLS={tools}",
+            "-DBUILD_TESTING=" + ("ON" if self.programs and not self.bench else "OFF"),
         ]
         if self.toolchain:
             options.append(f"-DCMAKE_TOOLCHAIN_FILE={SOURCE}/cmake/{self.toolchain}.cmake")
@@ -63,16 +71,17 @@ class Flavour:
     @property
     def targets(self) -> list[str]:
         """What cmake is told to build: all, if nothing."""
-        return ["--target", *self.programs] if self.bench else []
+        return ["--target", *self.programs, *self.others] if self.bench else []
 
 
 SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
 COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
-OPTIMISED = Flavour("optimised", "-O2 -Werror")
+OPTIMISED = Flavour("optimised", "-O2 -Werror", (*PROGRAMS, *TOOL_PROGRAMS), tools=True)
+TOOLS = Flavour("tools", "-O2", (), tools=True)
 THREADS = Flavour("threads", "-O1 -g -fsanitize=thread", THREAD_PROGRAMS)
 CEILINGS = Flavour("ceilings", "-O2", ("test_ceilings",), bench=True)
-CRATES = Flavour("crates", "-O2", ("test_crates",), bench=True)  # cargo takes some seconds
-BENCH = Flavour("bench", "-O2", ("bench", "bench_copying"), bench=True)
+RIVALS = Flavour("rivals", "-O2", ("test_crates",), ("replay",), bench=True)
+BENCH = Flavour("bench", "-O2", (), ("bench", "bench_copying", "replay"), bench=True)
 X86_32 = Flavour(
     "x86-32",
     "-O2",
@@ -139,9 +148,15 @@ def ceilings(_: bool) -> Found:
     return run(CEILINGS)
 
 
-def crates(_: bool) -> Found:
-    """The allocators of crates.io that the library is compared with."""
-    return run(CRATES)
+def rivals(_: bool) -> Found:
+    """The allocators of crates.io that the library is compared with; a trace that is replayed."""
+    found = run(RIVALS)
+    folder = folder_of(RIVALS)
+    trace = folder / "small.cftrace"
+    trace.write_bytes(small_trace())
+    return Found(
+        [*found.cases, *(replayed(folder, trace, name) for name in REPLAYED)], found.detail
+    )
 
 
 def rust(_: bool) -> Found:
@@ -274,7 +289,7 @@ Step = Callable[[bool], Found]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
 STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32)
 DEBUG_STEPS: tuple[Step, ...] = (
-    *(read, sanitized, fuzzed, crates, cortex_m0, aarch64),
+    *(read, sanitized, fuzzed, rivals, cortex_m0, aarch64),
     *(cortex_m33, cortex_m3, threads, examples),
 )
 
@@ -333,11 +348,20 @@ def folder_of(flavour: Flavour) -> Path:
     return paths.cache() / "compactfit" / flavour.name
 
 
-def build(flavour: Flavour) -> Path:
+def tools() -> Path:
+    """The folder of the recorder and of compactfit-tune, up to date."""
+    folder = folder_of(TOOLS)
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock.exclusive(folder, "compactfit"):
+        return build(TOOLS, anew=False)
+
+
+def build(flavour: Flavour, *, anew: bool = True) -> Path:
     """Build the library and its tests in the cache; the folder."""
     folder = folder_of(flavour)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    if anew:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for command in (
         ["cmake", "-S", str(SOURCE), "-B", str(folder), *flavour.options],
         ["cmake", "--build", str(folder), f"-j{os.cpu_count()}", *flavour.targets],
@@ -359,6 +383,50 @@ def freestanding(folder: Path, level: str) -> Case:
         return Case(name, passed=False, why=answer.stderr.strip())
     wanted = output(["nm", "-u", str(folder / "single.o")]).split()
     return Case(name, not wanted, why=" ".join(wanted))
+
+
+def small_trace() -> bytes:
+    """A trace as tools/trace.h describes it: allocate, resize each third, free each second."""
+
+    def record(*numbers: int) -> bytes:
+        text = bytearray()
+        for number in numbers:
+            rest = number
+            while rest >= 128:
+                text.append(rest & 127 | 128)
+                rest >>= 7
+            text.append(rest)
+        return bytes(text)
+
+    header = b"cftrace\n" + struct.pack("<4I", 1, 24, 1, 1)
+    allocated = [record(1, 100) for _ in range(SMALL)]
+    resized = [record(5, SMALL - number, 700) for number in range(0, SMALL, 3)]
+    freed = [record(4, SMALL - number) for number in range(0, SMALL, 2)]
+    return b"".join([header, *allocated, *resized, *freed])
+
+
+def replayed(folder: Path, trace: Path, allocator: str) -> Case:
+    """Replay the small trace: is what is known of it found?"""
+    name = f"a trace is replayed on {allocator}"
+    answer = _command([str(folder / "replay"), str(trace), allocator, "1", "500"], folder)
+    if answer.returncode:
+        return Case(name, passed=False, why=answer.stderr.strip())
+    return judge_replay(name, json.loads(answer.stdout))
+
+
+def judge_replay(name: str, found: dict[str, Any]) -> Case:
+    """Is this what a replay of the small trace says?"""
+    peak = 100 * SMALL + 600 * (SMALL // 3)
+    least = found["least_memory"]
+    holds = (
+        found["peak"] == peak
+        and found["calls"] == SMALL + SMALL // 3 + SMALL // 2
+        and found["failed"] == found["refused"] == 0
+        and (least is None or peak <= least <= 2 * peak)
+        and found["footprint"]["peak"] >= peak
+        and all(found[call]["mean"] > 10 for call in ("malloc", "free", "realloc"))
+    )
+    return Case(name, holds, why="" if holds else json.dumps(found))
 
 
 def coverage(folder: Path) -> Case:

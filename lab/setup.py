@@ -31,6 +31,7 @@ PACKAGES = {
         *("libnewlib-arm-none-eabi", "qemu-system-arm"),
     ],
     "compactfit fuzzing and reading": ["clang", "libclang-rt-14-dev", "clang-tidy", "cppcheck"],
+    "programs whose allocations are recorded": ["sqlite3", "redis-server", "redis-tools"],
 }
 # Not installed if there is a program of that name, wherever it came from: rustup's cargo, say
 PROGRAMS = ("cargo",)

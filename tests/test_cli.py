@@ -38,6 +38,10 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("eval size --json /nonexistent/size.json", "is there a folder /nonexistent"),
         ("eval size --json /tmp", "cannot write /tmp: it is a folder"),
         ("demo --output /dev/null", "/dev/null: File exists"),
+        ("compactfit record", "nothing to record"),
+        ("compactfit bench --json /nonexistent/b.json", "is there a folder /nonexistent"),
+        ("compactfit tune a.cftrace --memory lots", "'lots' is not a size in bytes"),
+        ("compactfit tune a.cftrace --memory 0", "'0' is not a size in bytes"),
         ("status --sysfs /nonexistent", "/nonexistent does not exist"),
     ],
 )

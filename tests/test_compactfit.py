@@ -116,3 +116,21 @@ def test_each_allocator_is_run_in_each_experiment() -> None:
     assert default == [*range(1, 10)]
     # no run is made twice
     assert len(set(runs)) == len(runs)
+
+
+def test_replays_are_judged() -> None:
+    peak = 100 * compactfit.SMALL + 600 * (compactfit.SMALL // 3)
+    costs = {"mean": 60.0}
+    found = {
+        "peak": peak,
+        "calls": compactfit.SMALL * 11 // 6,
+        "failed": 0,
+        "refused": 0,
+        "least_memory": peak * 5 // 4,
+        "footprint": {"peak": peak},
+        **dict.fromkeys(("malloc", "free", "realloc"), costs),
+    }
+    assert compactfit.judge_replay("replay", found).passed
+    assert compactfit.judge_replay("replay", {**found, "least_memory": None}).passed
+    for wrong in ({"peak": 1}, {"least_memory": peak - 1}, {"failed": 1}, {"free": {"mean": 0}}):
+        assert not compactfit.judge_replay("replay", {**found, **wrong}).passed

@@ -89,6 +89,33 @@ static __attribute__((noinline)) int no_free(struct cf_heap *of, cf_handle handl
 CALLS(cf, cf_malloc, cf_free)
 CALLS(no_cf, no_malloc, no_free)
 
+static uint64_t cf_resize(uint64_t object, size_t size)
+{
+	union {
+		uint64_t object;
+		cf_handle handle;
+	} u = { .object = object };
+
+	return cf_realloc(heap, u.handle, size) ? 0 : object;
+}
+
+static void *cf_byte(uint64_t object, size_t offset, size_t *length)
+{
+	union {
+		uint64_t object;
+		cf_handle handle;
+	} u = { .object = object };
+
+	return cf_at(heap, u.handle, offset, length);
+}
+
+static size_t cf_largest(void)
+{
+	return cf_max_size(heap);
+}
+
+static const struct handles cf_handles = { cf_byte, cf_largest };
+
 /* ------ the paper's rivals ------------------------------------------------------------------------ */
 
 static struct rival *rival;
@@ -194,6 +221,11 @@ static void process_release(uint64_t object)
 	free((void *)(uintptr_t)object);
 }
 
+static uint64_t process_resize(uint64_t object, size_t size)
+{
+	return (uintptr_t)realloc((void *)(uintptr_t)object, size);
+}
+
 static uint64_t nothing_object(size_t size)
 {
 	return size;
@@ -211,11 +243,15 @@ static const struct allocator no_crate = { .alloc = no_object, .release = no_rel
 static const struct allocator nothing = { .alloc = nothing_object, .release = nothing_release };
 
 #define COMPACTFIT(name, title) \
-	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_pin, &no_cf }
-#define OWN(name, title, call) \
-	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &call }
-#define PROCESS(name, title, preload, begin) \
-	{ name, title, preload, false, begin, process_object, process_release, NULL, &nothing }
+#define COMPACTFIT(name, title)                                                                   \
+	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_pin, &no_cf,     \
+	  cf_resize, &cf_handles }
+#define OWN(name, title, call)                                                                    \
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &call,      \
+	  NULL, NULL }
+#define PROCESS(name, title, preload, begin)                                                      \
+	{ name, title, preload, false, begin, process_object, process_release, NULL, &nothing,     \
+	  process_resize, NULL }
 
 const struct allocator allocators[] = {
 	COMPACTFIT(cfm, "compact-fit, moving"),

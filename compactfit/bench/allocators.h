@@ -14,6 +14,13 @@ struct setup {
 	uint32_t block_size;
 };
 
+/* Of an allocator whose objects are not addresses. */
+struct handles {
+	/* Address of a byte; *length: bytes from there that are contiguous. */
+	void *(*at)(uint64_t object, size_t offset, size_t *length);
+	size_t (*max_size)(void); /* of an object */
+};
+
 struct allocator {
 	const char *name;
 	const char *title;
@@ -25,6 +32,9 @@ struct allocator {
 	void (*pin)(uint64_t object); /* it must not move, or NULL if there is no such thing */
 	/* Costs what calling it costs, and does nothing. */
 	const struct allocator *call;
+	/* Returns the object, changed; 0: no memory, it is as before. NULL if there is no such thing. */
+	uint64_t (*resize)(uint64_t object, size_t size);
+	const struct handles *handles; /* NULL: objects are addresses */
 };
 
 extern const struct allocator allocators[];

@@ -1,36 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What operations cost at most, in instructions, for each size-class: measured beside the ceilings that
- * are promised here. gcc 12, -O2, x86-64, by single-stepping; copying is not counted. In KTAP.
+ * What operations cost at most, in instructions, for each size-class: measured beside the ceilings of
+ * ceilings.h. gcc 12, -O2, x86-64, by single-stepping; copying is not counted. In KTAP.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../bench/count.h"
+#include "ceilings.h"
 #include "compactfit.h"
 
 #define MEMORY (7u << 20)
 #define ALIGNMENT 65536u
 
-enum operation { MALLOC, FREE, FREE_MOVING, OPERATIONS };
-
 static const char *const names[OPERATIONS] = { "malloc", "free that moves nothing",
 					       "free that moves an object" };
-
-/* A constant, and so many more for each block of the object; compact-fit's promise is this table. */
-static const struct engine {
-	const char *name;
-	struct cf_config config;
-	struct {
-		unsigned int constant, block;
-	} ceiling[OPERATIONS];
-} engines[] = {
-	{ "moving", { 0 }, { { 128, 0 }, { 100, 0 }, { 150, 0 } } },
-	{ "moving, wide", { .wide = true }, { { 138, 0 }, { 112, 0 }, { 168, 0 } } },
-	{ "moving, K = 3", { .max_not_full = 3 }, { { 128, 0 }, { 100, 0 }, { 150, 0 } } },
-	{ "non-moving", { .engine = CF_NONMOVING }, { { 225, 10 }, { 180, 10 }, { 230, 10 } } },
-};
 
 static struct cf_heap *heap;
 static uint64_t call[2]; /* instructions of a call */

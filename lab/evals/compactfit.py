@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The compact-fit library beside other allocators: the paper's experiments and worst cases."""
+"""The compact-fit library beside others: the paper's experiments, worst cases, traces."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import compactfit, console
+from lab.evals import traces
 from lab.evals.guests import Kernels
 from lab.results import Cell, Line, Outcome, Plot, Table
 
@@ -87,7 +88,7 @@ def deallocation(block: int, program: str = COPYING) -> Experiment:
 
 
 def evaluation(_: Kernels) -> Outcome:
-    """compact-fit beside other allocators: instructions, fragmentation (its paper's Fig. 6 to 8)"""
+    """compact-fit beside other allocators: its paper's Fig. 6 to 8, and traces of real programs"""
     folder = compactfit.build(compactfit.BENCH)
     listed = compactfit.output([str(folder / "bench"), "list"])
     known = [line.split("\t") for line in listed.splitlines()]
@@ -95,12 +96,14 @@ def evaluation(_: Kernels) -> Outcome:
     bounded = [name for name, kind, _ in known if kind == "bounded"]
     others = [name for name, kind, _ in known if kind != "bounded"]
     said = _run_all(folder, experiments(bounded, others))
+    replayed = traces.replay_all(folder, [*bounded, *others])
     return Outcome(
         [],
         [_costs(said, titles, name) for name in ("incremental", "periodic")]
-        + [_worst(said, titles), _fragments(said, titles), _crossover(said)],
-        [*_plots(said, titles), _crossover_plot(said)],
-        values(said),
+        + [_worst(said, titles), _fragments(said, titles), _crossover(said)]
+        + traces.tables(replayed, titles),
+        [*_plots(said, titles), _crossover_plot(said), *traces.plots(replayed, titles)],
+        {**values(said), **traces.values(replayed)},
     )
 
 

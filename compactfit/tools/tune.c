@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+#include "tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MEMORY_MAX ((uint64_t)8 << 30) /* of a heap */
+#define MEMORY_NARROW ((uint64_t)8 << 20) /* above it references are wide */
+#define SLOT_BYTES 4u
+#define NO_CLASS (-1)
+
+/* A heap that nothing is allocated in: pages are never written, and cost no memory. */
+static struct cf_heap *heap_of(void *buffer, uint64_t size, bool wide)
+{
+	struct cf_config config = { .wide = wide };
+
+	return cf_init(buffer, size, &config);
+}
+
+static void *reserve(uint64_t size)
+{
+	void *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return buffer == MAP_FAILED ? NULL : buffer;
+}
+
+/* What the size-classes are. */
+static const char *ask(struct tune *tune)
+{
+	uint64_t size = MEMORY_NARROW / 2;
+	void *buffer = reserve(size);
+	struct cf_heap *heap;
+	unsigned int i;
+
+	if (!buffer)
+		return "there is no memory to make a heap in";
+	heap = heap_of(buffer, size, tune->wide);
+	tune->nr_classes = cf_class_count(heap);
+	for (i = 0; i < tune->nr_classes; i++)
+		tune->classes[i] = (struct tune_class){
+			.size = cf_class_size(heap, i),
+			.per_page = cf_class_per_page(heap, i),
+		};
+	munmap(buffer, size);
+	return NULL;
+}
+
+static int class_of(const struct tune *tune, uint64_t size)
+{
+	unsigned int low = 0, high = tune->nr_classes;
+
+	if (!size)
+		size = 1; /* what malloc(0) is elsewhere */
+	while (low < high) {
+		unsigned int middle = (low + high) / 2;
+
+		if (tune->classes[middle].size < size)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < tune->nr_classes ? (int)low : NO_CLASS;
+}
+
+/* Go through the trace, with or without choices of K. */
+static const char *walk(const struct trace *trace, struct tune *tune)
+{
+	int *class = malloc((trace->slots + 1) * sizeof(*class)); /* of the live objects */
+	uint64_t objects = 0;
+	size_t i;
+
+	if (!class)
+		return "there is not enough memory for this trace";
+	for (i = 0; i < tune->nr_classes; i++) {
+		tune->classes[i].live = tune->classes[i].count = tune->classes[i].may_move = 0;
+		tune->classes[i].allocations = 0;
+	}
+	tune->refused = 0;
+	for (i = 0; i < trace->nr_calls; i++) {
+		const struct trace_call *call = &trace->calls[i];
+		int before = NO_CLASS, after = NO_CLASS;
+
+		if (call->operation == TRACE_FREE || call->operation == TRACE_RESIZE)
+			before = class[call->object];
+		if (call->operation != TRACE_FREE) {
+			after = class_of(tune, call->size);
+			class[call->object] = after;
+			if (after == NO_CLASS) {
+				tune->refused++;
+				if (call->size > tune->refused_size)
+					tune->refused_size = call->size;
+			}
+		}
+		/* a resize within the size-class does nothing */
+		if (before == after)
+			continue;
+		/* else it allocates, then frees */
+		if (after != NO_CLASS) {
+			struct tune_class *c = &tune->classes[after];
+
+			c->allocations++;
+			c->count -= c->count > 0;
+			if (++c->live > c->peak)
+				c->peak = c->live;
+			objects += before == NO_CLASS;
+			if (objects > tune->peak)
+				tune->peak = objects;
+		}
+		if (before != NO_CLASS) {
+			struct tune_class *c = &tune->classes[before];
+
+			c->may_move += c->k && c->per_page > 1 && c->count >= c->k - 1u;
+			if (++c->count > c->max_count)
+				c->max_count = c->count;
+			c->live--;
+			objects -= after == NO_CLASS;
+		}
+	}
+	free(class);
+	return NULL;
+}
+
+/* docs/compactfit.md: pages that m objects take in the worst case. */
+static uint64_t worst_pages(const struct tune_class *class)
+{
+	uint64_t m = class->peak, k = class->k, n = class->per_page, open = m < k ? m : k;
+
+	return n > 1 ? open + (m - open) / n : m;
+}
+
+/* K of every size-class: what Proposition 1 asks for, but no more than @limit. */
+static void choose(struct tune *tune, uint64_t limit)
+{
+	uint64_t slots = CF_PAGE_SIZE / SLOT_BYTES;
+	unsigned int i;
+
+	tune->pages = (tune->peak + slots - 1) / slots;
+	for (i = 0; i < tune->nr_classes; i++) {
+		struct tune_class *class = &tune->classes[i];
+		/* a page of one object is full or empty */
+		uint64_t k = class->per_page > 1 ? class->max_count + 1 : 1;
+
+		k = k < limit ? k : limit;
+		class->k = (uint16_t)(k < CF_UNLIMITED ? k : CF_UNLIMITED);
+		class->pages = worst_pages(class);
+		tune->pages += class->pages;
+	}
+}
+
+/* The least memory in which a heap has tune->pages; more than MEMORY_MAX if it is more than that. */
+static const char *measure(struct tune *tune)
+{
+	uint64_t low = tune->pages * CF_PAGE_SIZE, high = low + (low >> 6) + (1u << 20);
+	uint64_t reserved = high;
+	struct cf_stats stats;
+	struct cf_heap *heap;
+	void *buffer;
+
+	if (high > MEMORY_MAX) {
+		tune->memory = high;
+		return NULL;
+	}
+	buffer = reserve(high);
+	if (!buffer)
+		return "there is no memory to make a heap in";
+	while (low + 64 < high) {
+		uint64_t middle = (low + high) / 2;
+
+		heap = heap_of(buffer, middle, tune->wide);
+		if (heap)
+			cf_get_stats(heap, &stats);
+		if (heap && stats.pages >= tune->pages)
+			high = middle;
+		else
+			low = middle;
+	}
+	munmap(buffer, reserved);
+	tune->memory = high;
+	return NULL;
+}
+
+/* Choose the largest K that fits; @memory is not 0. */
+static const char *fit(struct tune *tune, uint64_t memory)
+{
+	uint64_t low = 1, high = CF_UNLIMITED;
+	const char *wrong;
+
+	choose(tune, low);
+	wrong = measure(tune);
+	if (wrong)
+		return wrong;
+	tune->least_memory = tune->memory;
+	if (tune->memory > memory)
+		return memory < MEMORY_MAX ? "even K = 1 needs more memory than that" :
+					     "it needs more than the 8 GiB that a heap can have";
+	choose(tune, high);
+	wrong = measure(tune);
+	if (wrong || tune->memory <= memory)
+		return wrong;
+	/* low fits, high does not */
+	while (low + 1 < high) {
+		uint64_t middle = (low + high) / 2;
+
+		choose(tune, middle);
+		wrong = measure(tune);
+		if (wrong)
+			return wrong;
+		if (tune->memory <= memory)
+			low = middle;
+		else
+			high = middle;
+	}
+	choose(tune, low);
+	return measure(tune);
+}
+
+const char *tune_trace(const struct trace *trace, uint64_t memory, struct tune *tune)
+{
+	const char *wrong;
+
+	if (!memory || memory > MEMORY_MAX)
+		memory = MEMORY_MAX;
+	memset(tune, 0, sizeof(*tune));
+	for (;;) { /* narrow first: which it is decides how many objects a page has */
+		wrong = ask(tune);
+		if (!wrong)
+			wrong = walk(trace, tune);
+		if (!wrong)
+			wrong = fit(tune, memory);
+		if (wrong || tune->wide || tune->memory <= MEMORY_NARROW)
+			break;
+		memset(tune, 0, sizeof(*tune));
+		tune->wide = true;
+	}
+	return wrong ? wrong : walk(trace, tune);
+}
