@@ -24,7 +24,8 @@
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
- * cf_compact() of anybody; that of a pinned object until it is unpinned.
+ * cf_compact() of anybody, in a heap with remote frees until the next allocation or cf_drain() too; that
+ * of a pinned object until it is unpinned.
  *
  * For many cores: a heap for each, without locks. Its owner pins an object and hands its address and
  * handle to another core, which gives it back with cf_free_remote(); the owner frees it in time.
@@ -71,7 +72,7 @@ enum cf_engine {
 #define CF_PAGE_SIZE 16384u /* default bytes of a page: the paper's, Section 3.1 */
 #define CF_BLOCK_SIZE 64u /* default bytes of a block-frame */
 #define CF_MAX_CLASSES 80 /* size-classes a heap can have */
-#define CF_MAX_PINS 6 /* times an object can be pinned at once */
+#define CF_MAX_PINS 5 /* times an object can be pinned at once */
 #define CF_MAX_REMOTE 65536u /* entries of a ring of remote frees */
 #define CF_UNLIMITED 0xffffu /* as max_not_full: never compact */
 
@@ -174,7 +175,8 @@ int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle 
  * and the rest is copied. What is not needed any more is freed as by cf_free(). An alignment beyond that
  * of cf_malloc() is not kept.
  *
- * O(old and new size).
+ * O(old and new size). The new block, of an object larger than a page its spine and its last bytes, is
+ * taken before the old one is given back: even to get smaller needs memory.
  * Return: CF_OK, CF_ESIZE, CF_ENOMEM, CF_ESTALE, CF_EPINNED.
  */
 int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
@@ -187,7 +189,8 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
  * needs K - 1 earlier frees in the size-class that no allocation followed, as long as nothing is pinned
  * (Proposition 1, corrected: see docs/compactfit.md).
  *
- * Moving: constant time, O(size) if it moves an object. Non-moving: O(size).
+ * Moving: constant time, O(size) if it moves an object. Non-moving: O(size). An object larger than a page is
+ * two objects and its pages: O(pages), and it may move two.
  * Return: CF_OK, CF_ESTALE (also for a double free), CF_EPINNED.
  */
 int cf_free(struct cf_heap *heap, cf_handle handle);
@@ -197,12 +200,13 @@ int cf_free(struct cf_heap *heap, cf_handle handle);
  * @heap: a heap of any core, with remote_frees in its configuration
  *
  * For any core, and any number of them at once, in any context: takes no lock, the heap's hooks are not
- * called. The object must not be used any more. It is freed when the owner calls cf_malloc(), cf_calloc(),
+ * called. (A core that stops halfway keeps the owner from what comes behind, until it goes on.) The object must not be used any more. It is freed when the owner calls cf_malloc(), cf_calloc(),
  * cf_aligned_alloc() or cf_free(), which take two remote frees each before what they are called for, or
  * cf_drain(). The object may be pinned once, and that pin ends too: by it the owner keeps the object where
  * it is while others use it.
  *
- * Constant time, and again for each time that another core was faster.
+ * Constant time, and again for each time that another core was faster. An operation of the owner that takes
+ * two frees is bounded by its own size and theirs.
  * Return: CF_OK, CF_EAGAIN (nothing was done), CF_ESTALE for no object, CF_EINVAL for a heap without
  * remote frees. What else may be wrong shows later, in cf_stats.remote_failed.
  */
@@ -318,8 +322,8 @@ size_t cf_bound(struct cf_heap *heap, size_t size);
 /**
  * cf_max_size() - the largest object that the heap's configuration allows
  *
- * Nearly a quarter of the page size times the page size (64 MiB), in a non-moving heap the page size times
- * the block-frames of a page. Constant.
+ * As many pages as numbers of pages have room in the block of a whole page: a quarter of the page size less
+ * 5 (64 MiB in all), in a non-moving heap the block-frames of a page less 5. One page at least. Constant.
  */
 size_t cf_max_size(const struct cf_heap *heap);
 

@@ -52,7 +52,11 @@ public:
 	explicit operator bool() const { return heap_ != nullptr; }
 	cf_heap *raw() const { return heap_; }
 
-	/* A new T made of @arguments; false if there is no memory, or T is larger than a page. O(1). */
+	/*
+	 * A new T made of @arguments, which are not references to objects of a heap with remote frees, unless
+	 * pinned; false if there is no memory, or T is larger than a page.
+	 * O(1).
+	 */
 	template <typename T, typename... A> handle<T> make(A &&...arguments)
 	{
 		static_assert(std::is_trivially_copyable_v<T>, "objects are moved as bytes");
@@ -76,7 +80,7 @@ public:
 	}
 
 	/*
-	 * The object until anything is freed, unpinned or compacted; null if it is not alive, or not in one
+	 * The object, as long as cf_at() says; null if it is not alive, or not in one
 	 * piece. O(1).
 	 */
 	template <typename T> T *get(handle<T> object) const

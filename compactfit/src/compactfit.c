@@ -27,7 +27,8 @@
 
 #define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
 #define CF_PIN_BITS 3
-#define CF_LARGE (CF_MAX_PINS + 1) /* as a number of pins: a spine; that of the pins is in there */
+#define CF_TAIL (CF_MAX_PINS + 1) /* as a number of pins: a tail, which is nobody's but its spine's */
+#define CF_LARGE (CF_MAX_PINS + 2) /* a spine; the number of pins is in there */
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
 #define CF_STEPS_LOG2 3 /* size-classes grow by 1/8, the paper's p (Section 2.3), or fill a page */
 #define CF_FINE_LOG2 6 /* sizes are looked up in finer steps: a class fills its page, not its step */
@@ -146,8 +147,6 @@ struct cf_heap {
 	uint32_t tails;
 	uint32_t bare_pinned; /* pinned large objects without a tail */
 	uint32_t remote_size; /* entries of the ring, a power of two; 0: none */
-	uint32_t remote_begun; /* since cf_init(), wrapping: entries that were given out, by anybody */
-	uint32_t remote_done; /* those that were emptied, by the owner */
 	uint32_t remote_failed;
 	uint32_t nr_classes;
 	uint32_t first_slot; /* non-moving: that of block-frame 0 */
@@ -160,6 +159,11 @@ struct cf_heap {
 	void *lock_arg;
 	uint16_t class_of[CF_SIZE_STEPS]; /* bytes from the heap to the class */
 	struct cf_class classes[CF_MAX_CLASSES];
+	/* Other cores write or read these: not beside what the owner needs in each operation. */
+	uint32_t apart[15];
+	uint32_t remote_begun; /* since cf_init(), wrapping: entries that were given out, by anybody */
+	uint32_t apart_too[15];
+	uint32_t remote_done; /* those that were emptied, by the owner */
 };
 
 /* A live object. */
@@ -945,6 +949,12 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
 	return slot == handle.slot && (object->tag & -heap->stamp_one) == handle.stamp;
 }
 
+/* The same for a handle that somebody gave: that of a tail is nobody's. */
+static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object *object)
+{
+	return cf_find(heap, handle, object) && cf_pins(heap, object->tag) != CF_TAIL;
+}
+
 /* Free the block and the slot of an object. Non-moving: @frames block-frames, that of the slot too. */
 CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, uint32_t slot,
 		       uint32_t frames)
@@ -988,10 +998,42 @@ static uint32_t cf_rest(const struct cf_heap *heap, size_t size)
 	return (uint32_t)size & (heap->page_bytes - 1);
 }
 
-static bool cf_have_pages(const struct cf_heap *heap, uint32_t pages)
+/* Pages that @blocks blocks more of a size-class take: each page that is not full has room for one. */
+static uint32_t cf_pages_for(struct cf_heap *heap, const struct cf_class *class, uint32_t blocks)
 {
-	return heap->free_pages >= pages &&
-	       (!heap->nonmoving || heap->free_frames >> heap->page_shift >= pages);
+	uint32_t loose = class->nr[CF_NOT_FULL] + class->nr[CF_STUCK], page;
+
+	if (loose >= blocks)
+		return 0;
+	if (loose) { /* the only one */
+		page = class->first[CF_NOT_FULL] ? class->first[CF_NOT_FULL] : class->first[CF_STUCK];
+		blocks -= cf_min(blocks, class->per_page - cf_page(heap, page)->used);
+	}
+	return (blocks + class->per_page - 1) / class->per_page;
+}
+
+/* Pages that @slots slots more take: none, or one. */
+static uint32_t cf_pages_for_slots(struct cf_heap *heap, uint32_t slots)
+{
+	uint32_t slot;
+
+	for (slot = heap->free_slot; slots && slot && slot != heap->fresh_slot; slots--)
+		slot = *cf_word(heap, slot) & ~CF_FREE;
+	return slots && (!slot || heap->end_slot - slot < slots);
+}
+
+/* Is there memory for a large object with @pages pages of its own? @tail: NULL for none. */
+static bool cf_have_room(struct cf_heap *heap, uint32_t pages, const struct cf_class *spine,
+			 const struct cf_class *tail)
+{
+	uint64_t frames = ((uint64_t)pages << heap->page_shift) + 1 + (tail ? tail->units : 0);
+
+	pages += cf_pages_for(heap, spine, spine == tail ? 2 : 1);
+	if (tail && tail != spine)
+		pages += cf_pages_for(heap, tail, 1);
+	if (heap->nonmoving)
+		return heap->free_pages >= pages && heap->free_frames >= frames;
+	return heap->free_pages >= pages + cf_pages_for_slots(heap, tail ? 2 : 1);
 }
 
 /* The size-class for blocks of at least @size bytes, at multiples of @align; NULL if there is none. */
@@ -1012,20 +1054,25 @@ static struct cf_class *cf_aligned_class(struct cf_heap *heap, size_t align, siz
 static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, uint32_t without,
 			     cf_handle *handle)
 {
-	uint32_t pages = cf_whole_pages(heap, size), rest = cf_rest(heap, size), i;
+	struct cf_class *tail_class = cf_aligned_class(heap, align, cf_rest(heap, size));
+	uint32_t pages = cf_whole_pages(heap, size), i;
+	struct cf_class *spine_class = cf_class_of_spine(heap, pages);
 	cf_handle tail = { 0, 0 };
 	struct cf_object object;
 	struct cf_page *header;
 	uint32_t *spine;
 
-	if (!cf_have_pages(heap, pages - without) ||
-	    (rest && cf_allocate(heap, cf_aligned_class(heap, align, rest), &tail)))
+	if (!cf_have_room(heap, pages - without, spine_class, tail_class))
 		return CF_ENOMEM;
-	if (cf_allocate_block(heap, cf_class_of_spine(heap, pages), true, handle))
-		goto no_spine;
+	if (tail_class) {
+		cf_allocate(heap, tail_class, &tail);
+		cf_find(heap, tail, &object);
+		cf_set_ref(object.meta + object.class->refs, object.index, tail.slot,
+			   tail.stamp + CF_TAIL * heap->pin_one, heap->wide);
+		heap->tails++;
+	}
+	cf_allocate_block(heap, spine_class, true, handle);
 	cf_find(heap, *handle, &object);
-	if (!cf_have_pages(heap, pages - without))
-		goto no_pages;
 	cf_set_ref(object.meta + object.class->refs, object.index, handle->slot,
 		   handle->stamp + CF_LARGE * heap->pin_one, heap->wide);
 	spine = cf_spine(heap, &object);
@@ -1034,7 +1081,6 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 	spine[CF_SPINE_PAGES] = pages;
 	spine[CF_SPINE_TAIL] = tail.slot;
 	spine[CF_SPINE_TAIL_STAMP] = tail.stamp;
-	heap->tails += !!rest;
 	heap->large_pages += pages - without;
 	for (i = without; i < pages; i++) {
 		header = cf_take_page(heap);
@@ -1043,15 +1089,6 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 			cf_take_frames(heap, header->where, 0, heap->page_mask + 1);
 	}
 	return CF_OK;
-no_pages:
-	cf_release(heap, &object, handle->slot, 1);
-no_spine:
-	if (rest) {
-		cf_find(heap, tail, &object);
-		cf_release(heap, &object, tail.slot, object.class->units);
-	}
-	*handle = (cf_handle){ 0, 0 };
-	return CF_ENOMEM;
 }
 
 /*
@@ -1090,9 +1127,8 @@ CF_SELDOM void cf_release_large(struct cf_heap *heap, const struct cf_object *ob
 	cf_release(heap, object, slot, 1);
 	if (tail.slot) {
 		heap->tails--;
-		/* Not found: somebody made its handle up, and freed it. */
-		if (cf_find(heap, tail, &found))
-			cf_release(heap, &found, tail.slot, found.class->units);
+		cf_find(heap, tail, &found);
+		cf_release(heap, &found, tail.slot, found.class->units);
 	}
 }
 
@@ -1136,59 +1172,28 @@ static void cf_unstick(struct cf_heap *heap, struct cf_object *object)
 			cf_take_block(heap, class, to));
 }
 
-static void cf_pin_block(struct cf_heap *heap, struct cf_object *object, uint32_t slot)
-{
-	cf_set_ref(object->meta + object->class->refs, object->index, slot,
-		   object->tag + heap->pin_one, heap->wide);
-	if (!cf_pins(heap, object->tag)) {
-		cf_set_pinned(object, true);
-		if (object->header->list == CF_NOT_FULL)
-			cf_relist(heap, object->class, object->header);
-	}
-}
-
-static void cf_unpin_block(struct cf_heap *heap, struct cf_object *object, uint32_t slot)
-{
-	cf_set_ref(object->meta + object->class->refs, object->index, slot,
-		   object->tag - heap->pin_one, heap->wide);
-	if (cf_pins(heap, object->tag) == 1) {
-		cf_set_pinned(object, false);
-		if (object->header->list == CF_STUCK)
-			cf_unstick(heap, object);
-	}
-}
-
-/* The pages of a large object do not move anyway. */
-static void cf_pin_large(struct cf_heap *heap, uint32_t *spine)
-{
-	struct cf_object tail;
-
-	if (spine[CF_SPINE_PINS]++)
-		return;
-	if (cf_find_tail(heap, spine, &tail))
-		cf_pin_block(heap, &tail, spine[CF_SPINE_TAIL]);
-	else
-		heap->bare_pinned++;
-}
-
-static void cf_unpin_large(struct cf_heap *heap, uint32_t *spine)
-{
-	struct cf_object tail;
-
-	if (--spine[CF_SPINE_PINS])
-		return;
-	if (cf_find_tail(heap, spine, &tail))
-		cf_unpin_block(heap, &tail, spine[CF_SPINE_TAIL]);
-	else
-		heap->bare_pinned--;
-}
-
-static void cf_unpin_any(struct cf_heap *heap, struct cf_object *object, uint32_t slot)
+/* Pins are counted in the reference, those of a large object in its spine. */
+static void cf_count_pin(struct cf_heap *heap, struct cf_object *object, uint32_t slot, uint32_t by)
 {
 	if (cf_is_large(heap, object))
-		cf_unpin_large(heap, cf_spine(heap, object));
+		cf_spine(heap, object)[CF_SPINE_PINS] += by;
 	else
-		cf_unpin_block(heap, object, slot);
+		cf_set_ref(object->meta + object->class->refs, object->index, slot,
+			   object->tag + by * heap->pin_one, heap->wide);
+}
+
+/*
+ * The first pin is set, or the last one taken away: of the tail, if the object is large, as its pages do
+ * not move anyway. Makes the object the one that is pinned; false if there is none to move.
+ */
+static bool cf_first_pin(struct cf_heap *heap, struct cf_object *object, bool pinned)
+{
+	if (cf_is_large(heap, object) && !cf_find_tail(heap, cf_spine(heap, object), object)) {
+		heap->bare_pinned += pinned ? 1 : UINT32_MAX;
+		return false;
+	}
+	cf_set_pinned(object, pinned);
+	return true;
 }
 
 /* ------ the owner's part of remote frees ---------------------------------------------------------- */
@@ -1197,7 +1202,7 @@ CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
 {
 	struct cf_object object;
 
-	if (!cf_find(heap, handle, &object))
+	if (!cf_find_own(heap, handle, &object))
 		return CF_ESTALE;
 	if (cf_pins_of(heap, &object))
 		return CF_EPINNED;
@@ -1214,7 +1219,7 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 	for (; done < most; done++) {
 		struct cf_remote *entry =
 			&heap->remote[heap->remote_done & (heap->remote_size - 1)];
-		struct cf_object object;
+		struct cf_object object, pinned;
 		cf_handle handle;
 
 		/* Pairs with the store that ends cf_free_remote(): what was done to the object, and the stamp. */
@@ -1225,11 +1230,15 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 		__atomic_store_n(&entry->slot, 0, __ATOMIC_RELAXED);
 		/* Pairs with the load in cf_free_remote(): who sees this finds the entry empty. */
 		__atomic_store_n(&heap->remote_done, heap->remote_done + 1, __ATOMIC_RELEASE);
-		/* the pin that kept it where it is for the other core */
-		if (cf_find(heap, handle, &object) && cf_pins_of(heap, &object) == 1)
-			cf_unpin_any(heap, &object, handle.slot);
-		if (cf_free_locked(heap, handle))
+		if (!cf_find_own(heap, handle, &object) || cf_pins_of(heap, &object) > 1) {
 			heap->remote_failed++;
+			continue;
+		}
+		/* The pin that kept it where it is for the other core. Not unpinned: it would move before it is freed. */
+		pinned = object;
+		if (cf_pins_of(heap, &object))
+			cf_first_pin(heap, &pinned, false);
+		cf_release_any(heap, &object, handle.slot);
 	}
 #else
 	(void)heap;
@@ -1480,15 +1489,12 @@ static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handl
 	}
 	cf_copy_from(heap, old, &object, (size_t)common * heap->page_bytes);
 
-	/* Each gets the other's handle, and the old one is freed. */
-	cf_set_ref(old->meta + old->class->refs, old->index, other.slot,
-		   other.stamp + (old->tag & heap->stamp_low), heap->wide);
+	/* The new one gets the old one's handle, which is freed as if it had the other. */
 	cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
 		   handle.stamp + (object.tag & heap->stamp_low), heap->wide);
-	*cf_word(heap, other.slot) = old->where;
 	*cf_word(heap, handle.slot) = object.where;
-	if (heap->nonmoving)
-		/* a slot is a block-frame: that of the object's first bytes, if it is not large */
+	if (heap->nonmoving && !cf_is_large(heap, &object))
+		/* a slot is a block-frame: that of the object's first bytes */
 		CF_COPY(cf_frame(heap, handle.slot), cf_frame(heap, other.slot),
 			1u << (heap->unit_shift - 2));
 	if (heap->nonmoving || cf_is_large(heap, &object))
@@ -1504,7 +1510,7 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size)
 	int status = CF_OK;
 
 	cf_lock(heap);
-	if (!cf_find(heap, handle, &object))
+	if (!cf_find_own(heap, handle, &object))
 		status = CF_ESTALE;
 	else if (cf_pins_of(heap, &object))
 		status = CF_EPINNED;
@@ -1524,7 +1530,7 @@ int cf_check_handle(struct cf_heap *heap, cf_handle handle)
 	int status;
 
 	cf_lock(heap);
-	status = cf_find(heap, handle, &object) ? CF_OK : CF_ESTALE;
+	status = cf_find_own(heap, handle, &object) ? CF_OK : CF_ESTALE;
 	cf_unlock(heap);
 	return status;
 }
@@ -1535,7 +1541,7 @@ size_t cf_usable_size(struct cf_heap *heap, cf_handle handle)
 	size_t size = 0;
 
 	cf_lock(heap);
-	if (cf_find(heap, handle, &object))
+	if (cf_find_own(heap, handle, &object))
 		size = cf_usable(heap, &object);
 	cf_unlock(heap);
 	return size;
@@ -1548,7 +1554,7 @@ void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *lengt
 	void *byte = NULL;
 
 	cf_lock(heap);
-	if (cf_find(heap, handle, &object))
+	if (cf_find_own(heap, handle, &object))
 		byte = cf_piece(heap, &object, offset, &contiguous);
 	cf_unlock(heap);
 	if (length)
@@ -1562,16 +1568,22 @@ int cf_pin(struct cf_heap *heap, cf_handle handle)
 {
 	struct cf_object object;
 	int status = CF_OK;
+	uint32_t pins;
 
 	cf_lock(heap);
-	if (!cf_find(heap, handle, &object))
+	if (!cf_find_own(heap, handle, &object)) {
 		status = CF_ESTALE;
-	else if (cf_pins_of(heap, &object) == CF_MAX_PINS)
+		goto out;
+	}
+	pins = cf_pins_of(heap, &object);
+	if (pins == CF_MAX_PINS) {
 		status = CF_EPINS;
-	else if (cf_is_large(heap, &object))
-		cf_pin_large(heap, cf_spine(heap, &object));
-	else
-		cf_pin_block(heap, &object, handle.slot);
+		goto out;
+	}
+	cf_count_pin(heap, &object, handle.slot, 1);
+	if (!pins && cf_first_pin(heap, &object, true) && object.header->list == CF_NOT_FULL)
+		cf_relist(heap, object.class, object.header);
+out:
 	cf_unlock(heap);
 	return status;
 }
@@ -1580,14 +1592,22 @@ int cf_unpin(struct cf_heap *heap, cf_handle handle)
 {
 	struct cf_object object;
 	int status = CF_OK;
+	uint32_t pins;
 
 	cf_lock(heap);
-	if (!cf_find(heap, handle, &object))
+	if (!cf_find_own(heap, handle, &object)) {
 		status = CF_ESTALE;
-	else if (!cf_pins_of(heap, &object))
+		goto out;
+	}
+	pins = cf_pins_of(heap, &object);
+	if (!pins) {
 		status = CF_EPINS;
-	else
-		cf_unpin_any(heap, &object, handle.slot);
+		goto out;
+	}
+	cf_count_pin(heap, &object, handle.slot, UINT32_MAX);
+	if (pins == 1 && cf_first_pin(heap, &object, false) && object.header->list == CF_STUCK)
+		cf_unstick(heap, &object);
+out:
 	cf_unlock(heap);
 	return status;
 }
@@ -1833,7 +1853,7 @@ static const char *cf_verify_large(struct cf_heap *heap, struct cf_object *objec
 {
 	const uint32_t *spine = cf_spine(heap, object);
 	struct cf_object tail;
-	uint32_t i, page;
+	uint32_t i, page, row;
 
 	if (spine[CF_SPINE_SLOT] != slot || object->class->units < CF_SPINE_FIRST + spine[CF_SPINE_PAGES])
 		return "a large object's block is its spine";
@@ -1849,8 +1869,11 @@ static const char *cf_verify_large(struct cf_heap *heap, struct cf_object *objec
 		return NULL;
 	}
 	census->tails++;
-	if (!cf_find_tail(heap, spine, &tail) || !cf_pins(heap, tail.tag) != !spine[CF_SPINE_PINS])
-		return "a large object has its tail, pinned if it is";
+	if (!cf_find_tail(heap, spine, &tail) || cf_pins(heap, tail.tag) != CF_TAIL)
+		return "a large object has its tail";
+	row = *cf_pinned_row(tail.class, tail.meta, tail.index / 32);
+	if ((row >> tail.index % 32 & 1) != !!spine[CF_SPINE_PINS])
+		return "a tail is pinned if its object is";
 	return NULL;
 }
 
@@ -1865,7 +1888,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 
 	for (index = 0; index < class->per_page; index++) {
 		struct cf_object object = { .class = class, .where = cf_where(class, header, index) };
-		uint32_t row = index / 32, bit = 1u << index % 32, slot;
+		uint32_t row = index / 32, bit = 1u << index % 32, slot, pins_of;
 		bool pinned;
 
 		if (!(header->rows_used & 1u << row))
@@ -1890,7 +1913,8 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 		} else {
 			census->frames += class->units;
 		}
-		if (pinned != (cf_pins(heap, object.tag) && !cf_is_large(heap, &object)))
+		pins_of = cf_pins(heap, object.tag);
+		if (pins_of != CF_TAIL && pinned != (pins_of && pins_of != CF_LARGE))
 			return "a block's pins agree with the bitmap";
 	}
 	for (index = 0; index <= class->last_row; index++) {
@@ -2172,7 +2196,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	if (start < (uintptr_t)buffer || start - (uintptr_t)buffer > size)
 		return NULL;
 	size -= start - (uintptr_t)buffer;
-	for (remote = 1; remote < config->remote_frees && remote < CF_MAX_REMOTE; remote *= 2)
+	for (remote = 1; remote < config->remote_frees; remote *= 2)
 		;
 	remote = config->remote_frees ? remote : 0;
 	if (size < sizeof(*heap) + remote * sizeof(*heap->remote) || size / 4 > (uint32_t)1 << 31)

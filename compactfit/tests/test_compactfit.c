@@ -393,6 +393,9 @@ static void test_misuse(const struct setup *setup)
 	check(cf_class_per_page(heap, CF_MAX_CLASSES) == 0);
 	sound(heap);
 
+	check(cf_malloc(heap, 100, &a) == CF_OK);
+	memset(cf_at(heap, a, 0, NULL), 0x11, 16);
+	check(cf_free(heap, a) == CF_OK);
 	check(cf_calloc(heap, 5, 20, &a) == CF_OK);
 	check(cf_malloc(heap, 100, &b) == CF_OK);
 	for (i = 0; i < 100; i++)
@@ -632,9 +635,10 @@ static const size_t parts[][2] = { /* pages, bytes beyond */
 static void test_large(const struct setup *setup)
 {
 	struct cf_heap *heap = make(setup);
-	size_t page = page_size(heap), i, j, common, whole;
+	size_t page = page_size(heap), i, j, common, whole, length;
 	struct cf_stats before, after;
 	struct object object, small;
+	uint64_t at;
 
 	small = (struct object){ .size = 100, .pattern = 7 };
 	check(cf_malloc(heap, small.size, &small.handle) == CF_OK);
@@ -660,14 +664,24 @@ static void test_large(const struct setup *setup)
 		check(after.large_pages == before.large_pages + whole);
 		check(after.objects == before.objects + 1);
 		check(holds(heap, &object, object.size) && holds(heap, &small, small.size));
+		/* the same size again: nothing is done */
+		at = places(heap, &object, 1);
 		check(cf_realloc(heap, object.handle, object.size) == CF_OK);
-		check(cf_pin(heap, object.handle) == CF_OK);
+		check(places(heap, &object, 1) == at);
+		length = 1;
+		check(!cf_at(heap, object.handle, cf_usable_size(heap, object.handle), &length));
+		check(!cf_at(heap, object.handle, object.size + page, NULL) && !length);
+		for (j = 0; j < CF_MAX_PINS; j++)
+			check(cf_pin(heap, object.handle) == CF_OK);
+		check(cf_pin(heap, object.handle) == CF_EPINS);
 		check(cf_realloc(heap, object.handle, 2 * page) == CF_EPINNED);
 		check(cf_free(heap, object.handle) == CF_EPINNED);
 		cf_get_stats(heap, &after);
 		check(after.pinned == before.pinned + 1);
 		sound(heap);
-		check(cf_unpin(heap, object.handle) == CF_OK);
+		while (j--)
+			check(cf_unpin(heap, object.handle) == CF_OK);
+		check(cf_unpin(heap, object.handle) == CF_EPINS);
 		check(cf_free(heap, object.handle) == CF_OK);
 		check(cf_free(heap, object.handle) == CF_ESTALE);
 		cf_get_stats(heap, &after);
@@ -678,6 +692,101 @@ static void test_large(const struct setup *setup)
 	}
 	unmake(setup);
 	done("an object larger than a page is like any other: %s", setup->name);
+}
+
+/* Nobody but its object can use a tail, whose handle may be guessed: of the stamp and a slot before. */
+static void test_tail(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	size_t page = page_size(heap);
+	struct cf_stats before, after;
+	struct object object = { .size = 2 * page + 100, .pattern = 3 };
+	cf_handle tail = { 0, 0 };
+	uint32_t one;
+
+	check(cf_malloc(heap, object.size, &object.handle) == CF_OK);
+	fill(heap, &object, 0);
+	cf_get_stats(heap, &before);
+	for (one = 1; one; one <<= 1)
+		for (tail.slot = object.handle.slot - 16; tail.slot < object.handle.slot; tail.slot++) {
+			tail.stamp = object.handle.stamp - one;
+			if (!check(cf_check_handle(heap, tail) == CF_ESTALE))
+				break;
+			check(cf_pin(heap, tail) == CF_ESTALE);
+			check(cf_unpin(heap, tail) == CF_ESTALE);
+			check(cf_realloc(heap, tail, 2 * page) == CF_ESTALE);
+			check(cf_free(heap, tail) == CF_ESTALE);
+			check(!cf_at(heap, tail, 0, NULL) && !cf_usable_size(heap, tail));
+		}
+	cf_get_stats(heap, &after);
+	check(!memcmp(&before, &after, sizeof(before)));
+	check(holds(heap, &object, object.size));
+	sound(heap);
+	unmake(setup);
+	done("a tail is its object's alone: %s", setup->name);
+}
+
+/* What a heap promises of large objects, and holds, is nearly what it has. */
+static void test_large_bound(const struct setup *setup)
+{
+	struct cf_heap *heap = make(setup);
+	size_t page = page_size(heap), bound, i, nr;
+	struct cf_stats stats;
+	cf_handle handle;
+
+	for (i = 3; i < PARTS; i++) {
+		size_t size = parts[i][0] * page + parts[i][1];
+
+		heap = make(setup);
+		cf_get_stats(heap, &stats);
+		bound = cf_bound(heap, size);
+		for (nr = 0; !cf_malloc(heap, size, &handle); nr++)
+			check(cf_bound(heap, size) + nr + 1 >= bound);
+		check(nr >= bound && bound >= nr - nr / 8 - 2);
+		/* a page for spines, one for tails, one for handles; what is left is too little for one more */
+		check(engine || nr >= (stats.free_pages - 3) / (parts[i][0] + 1));
+		check(cf_bound(heap, size) == 0);
+		sound(heap);
+	}
+	unmake(setup);
+	done("large objects to be had are as many as there is memory for: %s", setup->name);
+}
+
+/* The largest object, in a heap that it fits. */
+static void test_largest(void)
+{
+	struct setup setup = { "", 5 << 20, { .page_size = 4096 } };
+	struct cf_heap *heap = make(&setup);
+	struct object object = { .size = cf_max_size(heap), .pattern = 5 };
+
+	check(object.size == (4096 / 4 - 5) * 4096);
+	check(cf_malloc(heap, object.size + 1, &object.handle) == CF_ESIZE);
+	check(cf_bound(heap, object.size) == 1 && cf_bound(heap, object.size + 1) == 0);
+	check(cf_malloc(heap, object.size, &object.handle) == CF_OK);
+	fill(heap, &object, 0);
+	check(holds(heap, &object, object.size));
+	sound(heap);
+	/* a page more or less, with no memory for a second one */
+	check(cf_realloc(heap, object.handle, object.size + 1) == CF_ESIZE);
+	object.size -= 4096;
+	check(cf_realloc(heap, object.handle, object.size) == CF_OK);
+	check(holds(heap, &object, object.size));
+	check(cf_realloc(heap, object.handle, object.size + 4096) == CF_OK);
+	check(holds(heap, &object, object.size));
+	check(cf_free(heap, object.handle) == CF_OK);
+	unmake(&setup);
+
+	/* spines need not be small: block-frames of an eighth of a page make some of eight numbers */
+	setup = (struct setup){ "", 2 << 20,
+				{ .engine = CF_NONMOVING, .page_size = 4096, .block_size = 512 } };
+	heap = make(&setup);
+	object.size = 3 * 4096;
+	check(cf_max_size(heap) == object.size);
+	check(cf_malloc(heap, object.size, &object.handle) == CF_OK);
+	fill(heap, &object, 0);
+	check(holds(heap, &object, object.size));
+	unmake(&setup);
+	done("the largest object");
 }
 
 /* Whichever part of a large object there is no memory for, nothing is taken. */
@@ -706,6 +815,11 @@ static void test_large_exhaustion(const struct setup *setup)
 			else
 				check(!large.slot && !large.stamp);
 			cf_get_stats(heap, &after);
+			/* but that moved, by freeing it again */
+			after.moves = before.moves;
+			after.moved_bytes = before.moved_bytes;
+			if (status)
+				check(!memcmp(&before, &after, sizeof(before)));
 			check(before.free_blocks == after.free_blocks);
 			check(before.large_pages == after.large_pages);
 			check(before.objects == after.objects);
@@ -733,6 +847,7 @@ static void test_remote(void)
 	struct cf_heap *heap = make(&setup);
 	cf_handle handles[8], other;
 	struct cf_stats stats;
+	uint64_t moves;
 	int i;
 
 	for (i = 0; i < 8; i++)
@@ -745,7 +860,7 @@ static void test_remote(void)
 	check(cf_malloc(heap, 100, &other) == CF_OK); /* takes two */
 	check(cf_check_handle(heap, handles[1]) == CF_ESTALE);
 	check(cf_check_handle(heap, handles[2]) == CF_OK);
-	check(cf_free(heap, other) == CF_OK); /* the other two */
+	check(cf_calloc(heap, 1, 13, &other) == CF_OK); /* the other two */
 	check(cf_check_handle(heap, handles[3]) == CF_ESTALE);
 	/* what cannot be freed is counted */
 	check(cf_pin(heap, handles[4]) == CF_OK && cf_pin(heap, handles[4]) == CF_OK);
@@ -754,17 +869,29 @@ static void test_remote(void)
 	check(cf_free_remote(heap, handles[5]) == CF_OK);
 	check(cf_drain(heap, 1) == 1 && cf_drain(heap, 10) == 2);
 	cf_get_stats(heap, &stats);
-	check(stats.remote_failed == 2 && stats.objects == 3);
+	check(stats.remote_failed == 2 && stats.objects == 5 && stats.pinned == 1);
 	check(cf_check_handle(heap, handles[4]) == CF_OK);
 	/* but one pin is that of who hands it over, of a large object too */
-	check(cf_unpin(heap, handles[4]) == CF_OK);
+	check(cf_unpin(heap, handles[4]) == CF_OK && cf_unpin(heap, handles[4]) == CF_OK);
+	check(cf_unpin(heap, handles[4]) == CF_EPINS && cf_pin(heap, handles[4]) == CF_OK);
 	check(cf_malloc(heap, 40000, &other) == CF_OK && cf_pin(heap, other) == CF_OK);
 	check(cf_free_remote(heap, handles[4]) == CF_OK);
 	check(cf_free_remote(heap, other) == CF_OK);
 	check(cf_drain(heap, 10) == 2);
 	cf_get_stats(heap, &stats);
-	check(stats.remote_failed == 2 && stats.objects == 2 && !stats.pinned);
+	check(stats.remote_failed == 2 && stats.objects == 4 && !stats.pinned);
 	sound(heap);
+	/* what is freed is not moved before */
+	moves = stats.moves;
+	for (i = 0; i < 8; i++)
+		check(cf_malloc(heap, 3000, &handles[i]) == CF_OK && cf_pin(heap, handles[i]) == CF_OK);
+	for (i = 0; i < 8; i++) {
+		check(cf_free_remote(heap, handles[i]) == CF_OK);
+		check(cf_drain(heap, 1) == 1);
+		sound(heap);
+	}
+	cf_get_stats(heap, &stats);
+	check(stats.moves == moves && !stats.pinned && stats.objects == 4);
 	unmake(&setup);
 	setup.config.remote_frees = 0;
 	heap = make(&setup);
@@ -772,6 +899,12 @@ static void test_remote(void)
 	check(cf_free_remote(heap, other) == CF_EINVAL);
 	check(cf_drain(heap, 1) == 0);
 	unmake(&setup);
+	/* a ring that the buffer has no room for */
+	setup.config.remote_frees = CF_MAX_REMOTE;
+	buffer = malloc(CF_MAX_REMOTE * 8);
+	check(!cf_init(buffer, CF_MAX_REMOTE * 8, &setup.config));
+	free(buffer);
+	buffer = NULL;
 	done("the ring of remote frees");
 }
 #endif
@@ -1037,12 +1170,19 @@ int main(int argc, char **argv)
 			test_forged(&setups[i]);
 			if (setups[i].size >= 1 << 20 && pieces)
 				test_large(&setups[i]);
+			if (setups[i].size == 1 << 20 && pieces)
+				test_tail(&setups[i]);
+			if (setups[i].size == 1 << 20 && pieces && !setups[i].config.deferred &&
+			    setups[i].config.max_not_full != CF_UNLIMITED)
+				test_large_bound(&setups[i]);
 			if (setups[i].size <= 1 << 20)
 				test_large_exhaustion(&setups[i]);
 		}
 		if (has_room(2 * setups[i].size, setups[i].name))
 			test_again(&setups[i]);
 	}
+	if (has_room(5 << 20, "the largest object"))
+		test_largest();
 #if __GCC_ATOMIC_INT_LOCK_FREE == 2
 	test_remote();
 #endif

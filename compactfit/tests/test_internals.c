@@ -133,6 +133,21 @@ static void tail_lost(void)
 	spine_of_large()[CF_SPINE_TAIL_STAMP]++;
 }
 
+static void slot_of_spine(void)
+{
+	spine_of_large()[CF_SPINE_SLOT]++;
+}
+
+static void page_used(void)
+{
+	spine_of_large()[CF_SPINE_FIRST] = page->page;
+}
+
+static void tail_unpinned(void)
+{
+	spine_of_large()[CF_SPINE_PINS]++;
+}
+
 static void pages_lost(void)
 {
 	heap->large_pages++;
@@ -157,7 +172,10 @@ static const struct breakage breakages[] = {
 	{ "each page is for objects, a large object's, for handles or on the list of free pages", page_lost, CF_MOVING },
 	{ "a large object's block is its spine", spine_too_small, CF_MOVING },
 	{ "a large object's pages are its own", pages_elsewhere, CF_NONMOVING },
-	{ "a large object has its tail, pinned if it is", tail_lost, CF_MOVING },
+	{ "a large object's block is its spine", slot_of_spine, CF_MOVING },
+	{ "a large object's pages are its own", page_used, CF_MOVING },
+	{ "a large object has its tail", tail_lost, CF_MOVING },
+	{ "a tail is pinned if its object is", tail_unpinned, CF_MOVING },
 	{ "the heap's counts are those of its large objects", pages_lost, CF_MOVING },
 	{ "a slot on the list of free slots is free", slot_not_free, CF_MOVING },
 	{ "each slot is an object's or free", slot_lost, CF_MOVING },

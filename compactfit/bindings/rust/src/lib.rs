@@ -333,7 +333,7 @@ impl<'buf> Heap<'buf> {
     }
 
     /// Keeps an object where it is, and alive, until it is unpinned; where that is. For hardware that
-    /// writes to memory, or for C. Pins nest, up to 6. Constant time.
+    /// writes to memory, or for C. Pins nest, up to 5. Constant time.
     ///
     /// A page all of whose objects are pinned cannot be compacted: each pinned object may cost one page.
     ///

@@ -316,11 +316,11 @@ fn pins_keep_an_object_where_it_is() {
         unsafe { *place.as_ptr() += 1 };
         assert_eq!(heap.get(pinned), Ok(&1000));
         assert_eq!(heap.get(pinned).unwrap() as *const u32, place.as_ptr());
-        for _ in 1..6 {
+        for _ in 1..5 {
             heap.pin(pinned).unwrap();
         }
         assert_eq!(heap.pin(pinned), Err(Error::Pins));
-        for _ in 0..6 {
+        for _ in 0..5 {
             heap.unpin(pinned).unwrap();
         }
         assert_eq!(heap.unpin(pinned), Err(Error::Pins));
