@@ -70,7 +70,7 @@ static __attribute__((noinline)) int no_free(struct cf_heap *of, cf_handle handl
 		union {                                  \
 			cf_handle handle;                \
 			uint64_t object;                 \
-		} u;                                     \
+		} u = { .object = 0 };                                   \
                                                          \
 		malloc_function(heap, size, &u.handle);  \
 		return u.object;                         \
@@ -242,7 +242,6 @@ static const struct allocator no_cf = { .alloc = no_cf_alloc, .release = no_cf_r
 static const struct allocator no_crate = { .alloc = no_object, .release = no_release };
 static const struct allocator nothing = { .alloc = nothing_object, .release = nothing_release };
 
-#define COMPACTFIT(name, title) \
 #define COMPACTFIT(name, title)                                                                   \
 	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_pin, &no_cf,     \
 	  cf_resize, &cf_handles }

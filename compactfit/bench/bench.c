@@ -325,25 +325,40 @@ static size_t next_size(size_t size)
 	return size + (size < 200 ? 20 : size < 2000 ? 100 : 250);
 }
 
-static void fragmentation(void)
+/* How many objects of each size can be had, in memory that was made ready by @prepare. */
+static void print_allocatable(const char *name, void (*prepare)(void))
 {
 	const char *comma = "";
-	struct filling found = fill_and_free();
 	size_t count, size;
 
-	print_head("fragmentation");
-	printf(", \"objects\": %zu, \"payload\": %zu, \"freed\": %zu, \"allocatable\": {",
-	       found.objects, found.payload, found.freed);
-	/* each size finds the memory as the frees left it */
+	printf(", \"%s\": {", name);
 	for (size = 20; size <= 16000; size = next_size(size)) {
-		fill_and_free();
+		prepare();
 		count = 0;
 		while (a->alloc(size))
 			count++;
 		printf("%s\"%zu\": %zu", comma, size, count);
 		comma = ", ";
 	}
-	printf("}}\n");
+	printf("}");
+}
+
+static void only_fill_and_free(void)
+{
+	fill_and_free();
+}
+
+static void fragmentation(void)
+{
+	struct filling found = fill_and_free();
+
+	print_head("fragmentation");
+	printf(", \"objects\": %zu, \"payload\": %zu, \"freed\": %zu", found.objects,
+	       found.payload, found.freed);
+	/* each size finds the memory as the frees left it */
+	print_allocatable("allocatable", only_fill_and_free);
+	print_allocatable("empty", begin);
+	printf("}\n");
 }
 
 int main(int argc, char **argv)

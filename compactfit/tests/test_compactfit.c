@@ -752,6 +752,64 @@ static void test_large_bound(const struct setup *setup)
 	done("large objects to be had are as many as there is memory for: %s", setup->name);
 }
 
+/* Does a large object that is refused lack memory for its parts? Allocate things as large as they are. */
+static bool lacks_parts(struct cf_heap *heap, size_t size)
+{
+	size_t page = page_size(heap), at;
+	cf_handle handle;
+
+	if (cf_malloc(heap, size % page, &handle))
+		return true;
+	/* non-moving: a spine takes a block-frame, whatever its block */
+	if (cf_malloc(heap, engine ? 1 : 4 * (5 + size / page), &handle))
+		return true;
+	for (at = page; at <= size; at += page)
+		if (cf_malloc(heap, page, &handle))
+			return true;
+	return false;
+}
+
+/*
+ * However many blocks, handles, pages or block-frames are left, a large object is had if its parts can be,
+ * and nothing is taken if not. @beyond: such that spine and tail are of one size-class, with few blocks a page.
+ */
+static void test_large_edges(const struct cf_config *config, size_t beyond)
+{
+	struct setup setup = { "", 40 << 10, *config };
+	cf_handle handle, pages[512];
+	size_t nr, left, size, had = 0, refused = 0, i, freed;
+	struct cf_stats before, after;
+	struct cf_heap *heap;
+
+	for (nr = 0; nr < 80; nr++)
+		for (left = 0; left < 6; left++) {
+			heap = make(&setup);
+			size = 2 * page_size(heap) + beyond;
+			for (i = 0; i < nr; i++)
+				check(cf_malloc(heap, beyond, &handle) == CF_OK);
+			for (i = 0; i < 512 && !cf_malloc(heap, page_size(heap), &pages[i]); i++)
+				;
+			check(i > left && i < 512);
+			for (freed = 0; freed < left; freed++)
+				check(cf_free(heap, pages[--i]) == CF_OK);
+			cf_get_stats(heap, &before);
+			if (!cf_malloc(heap, size, &handle)) {
+				had++;
+				sound(heap);
+				check(cf_free(heap, handle) == CF_OK);
+				sound(heap);
+				continue;
+			}
+			refused++;
+			cf_get_stats(heap, &after);
+			check(!memcmp(&before, &after, sizeof(before)));
+			check(lacks_parts(heap, size));
+		}
+	check(had && refused);
+	unmake(&setup);
+	done("a large object is had if its parts can be, with pages of %u bytes", (unsigned int)config->page_size);
+}
+
 /* The largest object, in a heap that it fits. */
 static void test_largest(void)
 {
@@ -1181,6 +1239,10 @@ int main(int argc, char **argv)
 		if (has_room(2 * setups[i].size, setups[i].name))
 			test_again(&setups[i]);
 	}
+	test_large_edges(&(struct cf_config){ .page_size = 256 }, 28);
+	test_large_edges(&(struct cf_config){ .page_size = 512, .wide = true }, 28);
+	test_large_edges(&(struct cf_config){ .engine = CF_NONMOVING, .page_size = 1024,
+					      .block_size = 64 }, 64);
 	if (has_room(5 << 20, "the largest object"))
 		test_largest();
 #if __GCC_ATOMIC_INT_LOCK_FREE == 2

@@ -189,15 +189,18 @@ def _fragments(said: Said, titles: dict[str, str]) -> Table:
         if one.name == "fragmentation":
             at = [found["allocatable"][size] for size in ("20", "100", "1000", "8000")]
             size, percent = reusable(found)
-            rows.append([one.title(titles), round(payload(found), 1), *at, round(percent, 1), size])
+            share = round(usable_share(found), 1)
+            row = [one.title(titles), round(payload(found), 1), *at, round(percent, 1), size, share]
+            rows.append(row)
     columns = ["allocator", "payload, %", *(f"of {size} B" for size in (20, 100, 1000, 8000))]
     return Table(
         "After a fifth of all objects was freed: objects to be had",
-        [*columns, "reusable, %", "at B"],
+        [*columns, "reusable, %", "at B", "of empty memory, %"],
         rows,
         "Memory of 7 MiB filled with objects of 20 to 100 B; payload: their bytes, of the memory. "
         "Reusable: bytes to be had of those that were freed, at the size up to 8 KiB that is "
-        "served worst.",
+        "served worst. Of empty memory: objects to be had, of those that empty memory as large as "
+        "the share that was freed would hold, at the size that is served worst by that measure.",
     )
 
 
@@ -211,6 +214,15 @@ def reusable(found: dict[str, Any]) -> tuple[int, float]:
     had = {size: size * count for size, count in sizes.items() if size <= LARGEST}
     worst = min(had, key=had.__getitem__)
     return worst, 100.0 * had[worst] / int(found["freed"])
+
+
+def usable_share(found: dict[str, Any]) -> float:
+    """Objects to be had, of those in as large a share of an empty memory; percent, worst size."""
+    share = float(found["freed"]) / float(found["payload"])
+    had = found["allocatable"]
+    sizes = {size: count for size, count in found["empty"].items() if int(size) <= LARGEST}
+    least: float = min(had[size] / (share * count) for size, count in sizes.items())
+    return 100.0 * least
 
 
 def free_costs(said: Said, program: str = COPYING, word: float = 0) -> dict[int, float]:
@@ -292,6 +304,7 @@ def values(said: Said) -> dict[str, float]:
         "compactfit-free-max": max(still),
         "compactfit-free-moving-max": max(moving),
         "compactfit-payload": payload(fragments),
+        "compactfit-usable-share": usable_share(fragments),
         "compactfit-reusable": reusable(fragments)[1],
         "compactfit-nonmoving-crossover": crossover(free_costs(said)),
         "compactfit-nonmoving-malloc": per_block(said[Experiment("incremental", "cfnm")]["alloc"]),
