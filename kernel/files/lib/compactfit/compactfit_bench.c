@@ -99,7 +99,7 @@ struct bench_heap {
 static DEFINE_MUTEX(bench_lock); /* all below */
 static u16 *bench_sizes[BENCH_NR_COMPRESSORS];
 static size_t bench_nr_pages;
-static size_t bench_nr_same; /* pages of one word all over: nobody stores them */
+static size_t bench_nr_same; /* pages of one byte all over: nobody stores them */
 static char *bench_text;
 static size_t bench_text_length;
 
