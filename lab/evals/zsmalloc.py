@@ -177,9 +177,9 @@ def _costs(name: str, found: Found) -> Table:
         f"Compressed pages, {name}: instructions",
         ("compressor", "heap", *columns, "zs_compact()"),
         rows,
-        f"{PERCENTS[-1]} % were freed. Access: to map and unmap, or cf_at(). zsmalloc takes and"
-        " gives back pages of the machine meanwhile, compact-fit has its memory from the start; its"
-        " frees compact.",
+        f"{PERCENTS[-1]} % were freed. Access: to map and unmap, or cf_at(). Both take their locks,"
+        " compact-fit a spinlock by its hooks. zsmalloc takes and gives back pages of the machine"
+        " meanwhile; compact-fit has its memory from the start, and its frees compact.",
     )
 
 

@@ -28,6 +28,7 @@
 #include <linux/prandom.h>
 #include <linux/sizes.h>
 #include <linux/sort.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/timex.h>
 #include <linux/uaccess.h>
@@ -83,6 +84,7 @@ struct bench_allocator {
  * @pool: zsmalloc's
  * @cf: compactfit's
  * @config: of @cf
+ * @lock: of @cf: zsmalloc has locks too
  * @memory: of @cf
  * @blocks: block-frames of @cf, if it is non-moving
  */
@@ -92,6 +94,7 @@ struct bench_heap {
 	struct zs_pool *pool;
 	struct cf_heap *cf;
 	struct cf_config config;
+	spinlock_t lock; /* the heap */
 	void *memory;
 	size_t blocks;
 };
@@ -146,10 +149,30 @@ static size_t bench_zs_used(struct bench_heap *heap)
 
 /* ------ compactfit ---------------------------------------------------- */
 
+static void bench_cf_lock(void *arg)
+	__acquires(&((struct bench_heap *)arg)->lock)
+{
+	struct bench_heap *heap = arg;
+
+	spin_lock(&heap->lock);
+}
+
+static void bench_cf_unlock(void *arg)
+	__releases(&((struct bench_heap *)arg)->lock)
+{
+	struct bench_heap *heap = arg;
+
+	spin_unlock(&heap->lock);
+}
+
 static int bench_cf_open(struct bench_heap *heap, size_t bytes)
 {
 	struct cf_stats stats;
 
+	spin_lock_init(&heap->lock);
+	heap->config.lock = bench_cf_lock;
+	heap->config.unlock = bench_cf_unlock;
+	heap->config.lock_arg = heap;
 	/* more than will ever be used: each size-class may have a page that is not full */
 	bytes = 2 * bytes + CF_MAX_CLASSES * heap->config.page_size;
 	heap->memory = vmalloc(bytes);
