@@ -21,7 +21,7 @@
 #define CF_TEST_VERIFY		128	/* steps between two looks at the whole heap */
 
 #define CF_TEST_THREADS		4
-#define CF_TEST_THREAD_STEPS	4000
+#define CF_TEST_THREAD_STEPS	1000
 #define CF_TEST_PERIOD		(20 * NSEC_PER_USEC)
 #define CF_TEST_TICK_STEPS	2
 #define CF_TEST_TICKS		10	/* at least, however seldom timers run */
