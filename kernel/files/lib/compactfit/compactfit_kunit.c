@@ -21,10 +21,10 @@
 #define CF_TEST_VERIFY		128	/* steps between two looks at the whole heap */
 
 #define CF_TEST_THREADS		4
-#define CF_TEST_THREAD_STEPS	1000
-#define CF_TEST_PERIOD		(20 * NSEC_PER_USEC)
-#define CF_TEST_TICK_STEPS	2
-#define CF_TEST_TICKS		10	/* at least, however seldom timers run */
+#define CF_TEST_THREAD_STEPS	2000
+#define CF_TEST_SHARED_SIZE	64	/* most time shall go into the heap, not into contents */
+#define CF_TEST_PERIOD		(100 * NSEC_PER_USEC)
+#define CF_TEST_TICKS		8	/* at least, for each thread */
 
 /**
  * struct cf_test_object - an object as it has to be
@@ -582,26 +582,25 @@ static void cf_test_irq_unlock(void *arg)
 	spin_unlock_irqrestore(&lock->lock, flags);
 }
 
-struct cf_test_thread {
-	struct cf_test_model model;
-	struct completion done;
-};
-
 /**
- * struct cf_test_timer - an interrupt handler that uses the heap
- * @model: what it uses
- * @timer: runs it every CF_TEST_PERIOD
- * @steps: that it takes each time; 0: it uses no heap
- * @ticks: how often it ran
+ * struct cf_test_thread - a thread, and an interrupt handler, that use a heap
+ * @model: what the thread uses
+ * @irq_model: what the handler uses
+ * @timer: runs the handler every CF_TEST_PERIOD, on the CPU where the thread began
+ * @ticks: how often the handler ran
+ * @interrupts: the handler does use the heap
+ * @done: the thread is
  *
  * Emulated CPUs that take turns change places when a timer expires: then it may be in the midst of
  * an operation, which is what heaps without their lock hooks do not survive.
  */
-struct cf_test_timer {
+struct cf_test_thread {
 	struct cf_test_model model;
+	struct cf_test_model irq_model;
 	struct hrtimer timer;
-	unsigned int steps;
 	unsigned int ticks;
+	bool interrupts;
+	struct completion done;
 };
 
 static int cf_test_thread(void *arg)
@@ -609,22 +608,26 @@ static int cf_test_thread(void *arg)
 	struct cf_test_thread *thread = arg;
 	unsigned int step;
 
-	for (step = 0; step < CF_TEST_THREAD_STEPS && !thread->model.wrong; step++) {
+	hrtimer_start(&thread->timer, CF_TEST_PERIOD, HRTIMER_MODE_REL_PINNED_HARD);
+	for (step = 0; step < CF_TEST_THREAD_STEPS || READ_ONCE(thread->ticks) < CF_TEST_TICKS;
+	     step++) {
 		cf_test_step(&thread->model);
+		if (thread->model.wrong || READ_ONCE(thread->irq_model.wrong))
+			break;
 		cond_resched();
 	}
+	hrtimer_cancel(&thread->timer);
 	kthread_complete_and_exit(&thread->done, 0);
 }
 
 static enum hrtimer_restart cf_test_tick(struct hrtimer *timer)
 {
-	struct cf_test_timer *t = container_of(timer, struct cf_test_timer, timer);
-	unsigned int i;
+	struct cf_test_thread *thread = container_of(timer, struct cf_test_thread, timer);
 
-	for (i = 0; i < t->steps; i++)
-		cf_test_step(&t->model);
-	t->ticks++;
-	if (t->model.wrong)
+	if (thread->interrupts)
+		cf_test_step(&thread->irq_model);
+	WRITE_ONCE(thread->ticks, thread->ticks + 1);
+	if (thread->irq_model.wrong)
 		return HRTIMER_NORESTART;
 	hrtimer_forward_now(timer, CF_TEST_PERIOD);
 	return HRTIMER_RESTART;
@@ -641,15 +644,14 @@ static const struct cf_test_config cf_test_shared_configs[] = {
 
 KUNIT_ARRAY_PARAM_DESC(cf_test_shared, cf_test_shared_configs, name);
 
-/* Threads, and a timer's interrupt handler, on one heap. */
+/* Threads, and interrupt handlers, on one heap. */
 static void cf_test_shared(struct kunit *test)
 {
 	const struct cf_test_config *param = test->param_value;
+	unsigned int i, running, nr_objects = CF_TEST_OBJECTS / (2 * CF_TEST_THREADS);
 	struct cf_config config = param->config;
 	bool interrupts = config.lock == cf_test_irq_lock;
-	unsigned int i, running, users = CF_TEST_THREADS + 1;
-	struct cf_test_thread *threads;
-	struct cf_test_timer *t;
+	struct cf_test_thread *threads, *thread;
 	struct cf_test_lock lock;
 	struct task_struct *task;
 	struct cf_heap *heap;
@@ -667,17 +669,16 @@ static void cf_test_shared(struct kunit *test)
 	threads = kunit_kcalloc(test, CF_TEST_THREADS, sizeof(*threads), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, threads);
 	for (i = 0; i < CF_TEST_THREADS; i++) {
-		cf_test_model_init(test, &threads[i].model, heap, CF_TEST_OBJECTS / users, 1024,
-				   4 + i);
-		init_completion(&threads[i].done);
+		thread = &threads[i];
+		cf_test_model_init(test, &thread->model, heap, nr_objects, CF_TEST_SHARED_SIZE,
+				   2 * i);
+		cf_test_model_init(test, &thread->irq_model, heap, nr_objects,
+				   CF_TEST_SHARED_SIZE, 2 * i + 1);
+		thread->interrupts = interrupts;
+		hrtimer_init(&thread->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+		thread->timer.function = cf_test_tick;
+		init_completion(&thread->done);
 	}
-	t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, t);
-	cf_test_model_init(test, &t->model, heap, CF_TEST_OBJECTS / users, 128, 4 + i);
-	t->steps = interrupts ? CF_TEST_TICK_STEPS : 0;
-	hrtimer_init(&t->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	t->timer.function = cf_test_tick;
-	hrtimer_start(&t->timer, CF_TEST_PERIOD, HRTIMER_MODE_REL_HARD);
 
 	for (running = 0; running < CF_TEST_THREADS; running++) {
 		task = kthread_run(cf_test_thread, &threads[running], "cf_test/%u", running);
@@ -686,16 +687,14 @@ static void cf_test_shared(struct kunit *test)
 	}
 	for (i = 0; i < running; i++)
 		wait_for_completion(&threads[i].done);
-	hrtimer_cancel(&t->timer);
 
 	KUNIT_EXPECT_EQ(test, running, CF_TEST_THREADS);
-	KUNIT_EXPECT_GE(test, t->ticks, CF_TEST_TICKS);
 	for (i = 0; i < running; i++) {
 		cf_test_free_all(&threads[i].model);
 		cf_test_expect_right(test, &threads[i].model);
+		cf_test_free_all(&threads[i].irq_model);
+		cf_test_expect_right(test, &threads[i].irq_model);
 	}
-	cf_test_free_all(&t->model);
-	cf_test_expect_right(test, &t->model);
 	cf_test_expect_empty(test, heap);
 }
 
