@@ -17,7 +17,7 @@
 
 #define CF_TEST_PAGES		128	/* of the size that the heap is configured for */
 #define CF_TEST_OBJECTS		192
-#define CF_TEST_STEPS		4000
+#define CF_TEST_STEPS		3000
 #define CF_TEST_VERIFY		128	/* steps between two looks at the whole heap */
 
 #define CF_TEST_THREADS		4
