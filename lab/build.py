@@ -51,7 +51,12 @@ FLAVOURS = {
 }
 
 # Symbols of this project; a fragment may ask for them before the series defines them.
-OURS = frozenset({"CONFIG_GCMA", "CONFIG_GCMA_KUNIT_TEST", "CONFIG_CMA_BENCH"})
+OURS = frozenset(
+    {
+        *("CONFIG_GCMA", "CONFIG_GCMA_KUNIT_TEST", "CONFIG_CMA_BENCH"),
+        *("CONFIG_COMPACTFIT", "CONFIG_COMPACTFIT_KUNIT_TEST", "CONFIG_COMPACTFIT_BENCH"),
+    }
+)
 
 # The same source gives the same image, bit for bit, whoever builds it and when.
 REPRODUCIBLE = {

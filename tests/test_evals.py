@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from lab import evals, figures, process
+from lab import evals, figures, paths, process, source
 from lab.build import Kernel
 from lab.errors import LabError
-from lab.evals import guests, overhead, size, tenancy
+from lab.evals import guests, overhead, size, tenancy, zsmalloc
 from lab.machine import Machine
 from lab.measure import Event
 
@@ -95,6 +95,32 @@ def test_added_lines_by_file() -> None:
     patch = "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1,3 @@\n-x\n+int a;\n+/* c */\n+\n"
     patch += "+++ b/mm/b.c\n+int b;\n"
     assert size.added_lines(patch) == {"mm/a.c": 1, "mm/b.c": 1}
+
+
+def test_code_of_compactfit_is_not_gcmas() -> None:
+    counted = size.kernel_lines(source.read_series(paths.KERNEL))
+    assert "mm/gcma.c" in counted
+    assert not [name for name in counted if "compactfit" in name or name.startswith("lib/")]
+
+
+def test_compactfit_is_held_against_zsmalloc_where_it_is_worst() -> None:
+    ours = {"freed": 120, "compacted": 120, "kept_payload": 100}
+    theirs = {"freed": 240, "compacted": 100, "kept_payload": 100}
+    found = {
+        (compressor, percent, heap): theirs if heap == zsmalloc.ZSMALLOC else ours
+        for compressor in zsmalloc.COMPRESSORS
+        for percent in zsmalloc.PERCENTS
+        for _, _, heap in zsmalloc.HEAPS
+    }
+    worse = {key: {**numbers, "freed": 160} for key, numbers in found.items()}
+    waits = {zsmalloc.ZSMALLOC: (9000.0, 64.0), zsmalloc.CHOSEN: (600.0, 4096.0)}
+    assert zsmalloc.values([found], waits) == {
+        "compactfit-zsmalloc-freed": 0.5,
+        "compactfit-zsmalloc-compacted": 1.2,
+        "compactfit-zsmalloc-wait": 15,
+    }
+    assert zsmalloc.values([found, worse], waits)["compactfit-zsmalloc-freed"] == 1
+    assert round(zsmalloc.overhead(ours, "freed", "kept_payload")) == 20
 
 
 def test_figures_belong_to_evaluations_that_exist() -> None:

@@ -61,6 +61,15 @@ def test_new_files_come_first_unless_a_patch_adds_them(small_lab: Lab, tmp_path:
     assert "Signed-off-by: A Maintainer" in first.read_text()
 
 
+def test_link_to_a_source_elsewhere_is_exported_as_a_file(small_lab: Lab, tmp_path: Path) -> None:
+    library = small_lab.kernel.parent / "library.c"
+    library.write_text("int library;\n")
+    (small_lab.kernel / "files/mm/library.c").symlink_to("../../../library.c")
+    mail = exported(small_lab, tmp_path / "mails")[0].read_text()
+    assert "create mode 100644 mm/library.c" in mail
+    assert "+int library;\n" in mail
+
+
 def test_the_same_series_gives_the_same_mails(small_lab: Lab, tmp_path: Path) -> None:
     once = exported(small_lab, tmp_path / "once")
     twice = exported(small_lab, tmp_path / "twice")

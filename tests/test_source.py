@@ -124,6 +124,16 @@ def test_overlay_interrupted_before_a_drop_is_still_cleaned(small_lab: Lab) -> N
     assert not (small_lab.patched().path / "mm/old.c").exists()
 
 
+def test_link_to_a_source_elsewhere_becomes_a_file(small_lab: Lab) -> None:
+    library = small_lab.kernel.parent / "library.c"
+    library.write_text("int library;\n")
+    (small_lab.kernel / "files/lib").mkdir()
+    (small_lab.kernel / "files/lib/library.c").symlink_to("../../../library.c")
+    copy = small_lab.patched().path / "lib/library.c"
+    assert copy.read_text() == "int library;\n"
+    assert not copy.is_symlink()
+
+
 def test_empty_series_is_fine(small_lab: Lab) -> None:
     small_lab.write("patches-6.12/series", "")
     assert source.read_series(small_lab.kernel).empty

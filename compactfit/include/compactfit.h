@@ -33,9 +33,13 @@
 #ifndef COMPACTFIT_H
 #define COMPACTFIT_H
 
+#ifdef __KERNEL__ /* Linux: it has these types, and none of the headers */
+#include <linux/types.h>
+#else
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {

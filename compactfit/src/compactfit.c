@@ -46,7 +46,7 @@
 #ifndef CF_INLINE
 #define CF_INLINE static inline __attribute__((always_inline))
 #endif
-#define CF_SELDOM static __attribute__((noinline))
+#define CF_SELDOM static __attribute__((__noinline__)) /* plain noinline is a macro in Linux */
 #define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
 
 /* What an allocator calls a list here: pages that are full need none. */
@@ -218,8 +218,12 @@ static void cf_unlock(struct cf_heap *heap)
 		heap->unlock(heap->lock_arg);
 }
 
-/* The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. */
-#if defined(__clang__)
+/*
+ * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. Who has
+ * them defines it empty.
+ */
+#if defined(CF_NO_CALLS)
+#elif defined(__clang__)
 #define CF_NO_CALLS __attribute__((no_builtin))
 #else
 #define CF_NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))

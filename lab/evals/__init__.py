@@ -6,7 +6,7 @@ from functools import cache
 
 from lab import build, figures, results
 from lab.errors import LabError
-from lab.evals import alloc, camera, compactfit, overhead, scale, size, system, tenancy
+from lab.evals import alloc, camera, compactfit, overhead, scale, size, system, tenancy, zsmalloc
 from lab.evals.guests import Kernels
 from lab.results import Outcome, Result
 
@@ -23,6 +23,7 @@ EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
     "system": system.system,
     "size": size.size,
     "compactfit": compactfit.evaluation,
+    "compactfit-kernel": zsmalloc.evaluation,
 }
 
 

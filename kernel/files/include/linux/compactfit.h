@@ -1,0 +1,1 @@
+../../../../compactfit/include/compactfit.h

@@ -1,0 +1,1 @@
+../../../../compactfit/src/compactfit.c

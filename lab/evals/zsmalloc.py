@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""compact-fit beside zsmalloc: compressed pages of real programs, in exact guests."""
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import boot, measure, paths, workloads
+from lab.errors import LabError
+from lab.evals.guests import Guest, Kernels, Said, run_all
+from lab.machine import Machine
+from lab.results import Cell, Line, Outcome, Plot, Table
+
+BENCH = "/sys/kernel/debug/compactfit"
+PYTHON = Path("/usr/bin/python3")  # what the launcher asks of the host
+MEMORY_MIB = 768
+
+COMPRESSORS = ("lzo-rle", "lz4")
+PERCENTS = (20, 50)  # of the objects that are freed
+# Allocator, bytes of a page of its heap, what it is called
+HEAPS = (
+    ("zsmalloc", 0, "zsmalloc"),
+    ("moving", 16384, "compact-fit, 16 KiB"),
+    ("moving", 65536, "compact-fit, 64 KiB"),
+    ("non-moving", 65536, "the same, non-moving"),
+)
+ZSMALLOC = HEAPS[0][2]
+CHOSEN = HEAPS[1][
+    2
+]  # the heap that the figures are about: each size-class may have a page not full
+
+# Trees of the syntax of all files, kept; the interpreter shall not free them at its end.
+PARSE = """\
+import posix, sys
+trees = [compile(open(name).read(), name, "exec", 0x400) for name in sys.argv[1:]]
+posix._exit(0)
+"""
+
+Found = Mapping[tuple[str, int, str], Mapping[str, int]]  # compressor, percent, heap -> numbers
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program whose anonymous pages are compressed."""
+
+    name: str
+    command: str
+    files: Mapping[str, Path]
+
+
+def compiler() -> Workload:
+    """GCC proper, on the library itself."""
+    proper = _output(["gcc", "-print-prog-name=cc1"]).strip()
+    folder = paths.cache() / "guest"
+    folder.mkdir(exist_ok=True)
+    unit = folder / "compactfit.i"
+    library = paths.REPO / "compactfit"
+    unit.write_text(
+        _output(["gcc", "-E", "-P", f"-I{library}/include", str(library / "src/compactfit.c")])
+    )
+    return Workload(
+        "compiler",
+        f"{proper} -fpreprocessed -quiet -O2 -g /compactfit.i -o /tmp/compactfit.s",
+        {"/compactfit.i": unit, **boot.programs([proper])},
+    )
+
+
+def interpreter() -> Workload:
+    """Python, on the lab itself."""
+    version = _output([str(PYTHON), "-c", "import encodings; print(encodings.__path__[0])"]).strip()
+    encodings = {str(path): path for path in Path(version).glob("*.py")}
+    sources = {f"/lab/{path.name}": path for path in sorted((paths.REPO / "lab").rglob("*.py"))}
+    script = paths.cache() / "guest/parse.py"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(PARSE)
+    return Workload(
+        "interpreter",
+        f"{PYTHON} -I -S /parse.py /lab/*.py",
+        {"/parse.py": script, **encodings, **sources, **boot.programs([str(PYTHON)])},
+    )
+
+
+def _output(command: list[str]) -> str:
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise LabError(f"{command[0]} failed", answer.stderr.strip())
+    return answer.stdout
+
+
+def _command(section: str, command: str) -> str:
+    return f'section "{section}"\necho "{command}" >{BENCH}/run\ncat {BENCH}/run\n'
+
+
+def _script(workload: Workload) -> str:
+    lines = [f"anon {BENCH}/pages {workload.command} >/dev/null\n"]
+    for compressor in COMPRESSORS:
+        for percent in PERCENTS:
+            for allocator, page_size, title in HEAPS:
+                lines.append(
+                    _command(
+                        f"{compressor} {percent} {title}",
+                        f"fill {compressor} {allocator} {page_size} {percent}",
+                    )
+                )
+    return "".join(lines)
+
+
+def _worst_script() -> str:
+    return "".join(
+        _command(f"worst {title}", f"worst {allocator} {page_size}")
+        for allocator, page_size, title in HEAPS
+    )
+
+
+def _guest(kernels: Kernels, name: str, script: str, files: Mapping[str, Path]) -> Guest:
+    machine = Machine(memory_mib=MEMORY_MIB, cpus=1, area_mib=0)
+    return Guest(name, kernels("prod"), machine, script, {**workloads.files("anon"), **files})
+
+
+def read_fills(said: Said) -> Found:
+    return {
+        (compressor, percent, title): measure.counters(said[f"{compressor} {percent} {title}"])
+        for compressor in COMPRESSORS
+        for percent in PERCENTS
+        for _, _, title in HEAPS
+    }
+
+
+def read_worst(text: str) -> list[tuple[float, float]]:
+    """Bytes of an object, and the longest that its size-class keeps others waiting."""
+    return [(float(size), float(cost)) for size, cost in map(str.split, text.splitlines())]
+
+
+def overhead(numbers: Mapping[str, int], used: str, payload: str) -> float:
+    """Memory, in percent of the payload, that is no payload."""
+    return 100 * (numbers[used] / numbers[payload] - 1)
+
+
+def _memory(name: str, found: Found) -> Table:
+    rows: list[list[Cell]] = []
+    for (compressor, percent, heap), numbers in found.items():
+        rows.append(
+            [
+                *(compressor, percent, heap),
+                *(round(numbers["payload"] / numbers["objects"]), numbers["objects"]),
+                round(overhead(numbers, "filled", "payload"), 1),
+                round(overhead(numbers, "freed", "kept_payload"), 1),
+                round(overhead(numbers, "compacted", "kept_payload"), 1),
+                round(overhead(numbers, "refilled", "payload"), 1),
+            ]
+        )
+    columns = ("compressor", "freed, %", "heap", "bytes a page", "pages", "filled")
+    return Table(
+        f"Compressed pages, {name}: memory beyond the payload, %",
+        (*columns, "after frees", "and zs_compact()", "refilled"),
+        rows,
+        "Of zsmalloc: its pages and handles, not what describes its pages; of compact-fit: all but"
+        " free pages, which are of use for any size of its heap, not for others.",
+    )
+
+
+def _costs(name: str, found: Found) -> Table:
+    rows: list[list[Cell]] = []
+    for (compressor, percent, heap), numbers in found.items():
+        if percent != PERCENTS[-1]:
+            continue
+        rows.append(
+            [
+                *(compressor, heap),
+                *(numbers[f"{what}_{how}"] for what in WHAT for how in ("mean", "max")),
+                numbers.get("compact"),
+            ]
+        )
+    columns = [f"{what}, {how}" for what in WHAT.values() for how in ("mean", "max")]
+    return Table(
+        f"Compressed pages, {name}: instructions",
+        ("compressor", "heap", *columns, "zs_compact()"),
+        rows,
+        f"{PERCENTS[-1]} % were freed. Access: to map and unmap, or cf_at(). Both take their locks,"
+        " compact-fit a spinlock by its hooks. zsmalloc takes and gives back pages of the machine"
+        " meanwhile; compact-fit has its memory from the start, and its frees compact.",
+    )
+
+
+WHAT = {"alloc": "allocation", "access": "access", "free": "free", "again": "allocation again"}
+
+
+def _worst_plot(said: Said) -> Plot:
+    lines = [Line(title, read_worst(said[f"worst {title}"])) for _, _, title in HEAPS]
+    return Plot(
+        "The longest that compaction keeps others waiting",
+        "lines",
+        "bytes of an object",
+        "instructions under the lock",
+        lines,
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _longest(said: Said) -> dict[str, tuple[float, float]]:
+    """Heap -> the longest wait, and the size of object that has it."""
+    return {
+        title: max((cost, size) for size, cost in read_worst(said[f"worst {title}"]))
+        for _, _, title in HEAPS
+    }
+
+
+def _worst_table(said: Said) -> Table:
+    return Table(
+        "The longest that compaction keeps others waiting",
+        ("heap", "instructions", "bytes of an object"),
+        [[title, cost, size] for title, (cost, size) in _longest(said).items()],
+        "zsmalloc: zs_compact() of as many groups of pages with one object each as objects fit into"
+        " a group, less that of an empty pool: its locks are kept until a group is full, if nobody"
+        " maps or frees meanwhile. compact-fit: the longest cf_free(), the copy included, while two"
+        " full pages are emptied in turns.",
+    )
+
+
+def values(
+    all_found: Iterable[Found], longest: Mapping[str, tuple[float, float]]
+) -> dict[str, float]:
+    """The figures."""
+    freed, compacted = [], []
+    for found in all_found:
+        for compressor in COMPRESSORS:
+            ours, theirs = (found[compressor, PERCENTS[-1], name] for name in (CHOSEN, ZSMALLOC))
+            freed.append(ours["freed"] / theirs["freed"])
+            compacted.append(ours["freed"] / theirs["compacted"])
+    return {
+        "compactfit-zsmalloc-freed": max(freed),
+        "compactfit-zsmalloc-compacted": max(compacted),
+        "compactfit-zsmalloc-wait": longest[ZSMALLOC][0] / longest[CHOSEN][0],
+    }
+
+
+def evaluation(kernels: Kernels) -> Outcome:
+    """compact-fit beside zsmalloc: compressed pages of a compiler and an interpreter"""
+    chosen = [compiler(), interpreter()]
+    guests = [_guest(kernels, one.name, _script(one), one.files) for one in chosen]
+    guests.append(_guest(kernels, "worst", _worst_script(), {}))
+    said = run_all("compactfit-kernel", guests, 60)
+    found = {one.name: read_fills(said[one.name]) for one in chosen}
+    runs = [
+        said[name].run(
+            counters={
+                " ".join(map(str, (*key, what))): value
+                for key, numbers in fills.items()
+                for what, value in numbers.items()
+            }
+        )
+        for name, fills in found.items()
+    ]
+    return Outcome(
+        [*runs, said["worst"].run()],
+        [
+            *(_memory(name, fills) for name, fills in found.items()),
+            *(_costs(name, fills) for name, fills in found.items()),
+            _worst_table(said["worst"]),
+        ],
+        [_worst_plot(said["worst"])],
+        values(found.values(), _longest(said["worst"])),
+    )
