@@ -50,7 +50,7 @@ struct cf_test_object {
  * @rnd: what happens next
  * @objects: all of its objects
  * @nr_objects: how many there can be
- * @max_size: of an object, bytes
+ * @max_size: of most objects, bytes
  * @max_align: of an object, bytes, a power of two
  * @wrong: what was found wrong first; NULL so far
  *
@@ -77,10 +77,13 @@ static u32 cf_test_random(struct cf_test_model *m, u32 below)
 	return prandom_u32_state(&m->rnd) % below;
 }
 
-/* As many small objects as large ones. */
+/* As many small objects as large ones; now and then one larger than @max_size. */
 static size_t cf_test_size(struct cf_test_model *m)
 {
 	size_t most = m->max_size >> cf_test_random(m, 6);
+
+	if (!cf_test_random(m, 16))
+		most = 3 * m->max_size;
 
 	return 1 + cf_test_random(m, most);
 }
@@ -336,6 +339,11 @@ static void cf_test_expect_empty(struct kunit *test, struct cf_heap *heap)
 	KUNIT_EXPECT_EQ(test, stats.free_pages + stats.handle_pages, stats.pages);
 }
 
+static size_t cf_test_page_size(struct cf_heap *heap)
+{
+	return cf_class_size(heap, cf_class_count(heap) - 1);
+}
+
 /* ------ one user ------------------------------------------------------ */
 
 static const struct cf_test_config {
@@ -359,7 +367,7 @@ KUNIT_ARRAY_PARAM_DESC(cf_test, cf_test_configs, name);
 
 static void cf_test_compact(struct kunit *test, struct cf_test_model *m)
 {
-	size_t budget = 2 * cf_max_size(m->heap);
+	size_t budget = 2 * cf_test_page_size(m->heap);
 
 	while (cf_debt(m->heap)) {
 		size_t moved = cf_compact(m->heap, budget);
@@ -378,7 +386,7 @@ static void cf_test_random_steps(struct kunit *test)
 	struct cf_stats stats;
 	unsigned int step;
 
-	cf_test_model_init(test, &m, heap, CF_TEST_OBJECTS, cf_max_size(heap), 1);
+	cf_test_model_init(test, &m, heap, CF_TEST_OBJECTS, cf_test_page_size(heap), 1);
 	for (step = 0; step < CF_TEST_STEPS && !m.wrong; step++) {
 		cf_test_step(&m);
 		if (step % CF_TEST_VERIFY)
