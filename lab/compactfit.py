@@ -89,7 +89,13 @@ X86_32 = Flavour(
     toolchain="i686-linux-gnu",
     calls=frozenset({"_GLOBAL_OFFSET_TABLE_"}),
 )
-AARCH64 = Flavour("AArch64", "-O2", PORTABLE_PROGRAMS, toolchain="aarch64-linux-gnu")
+AARCH64 = Flavour(
+    "AArch64",
+    "-O2",
+    PORTABLE_PROGRAMS,
+    toolchain="aarch64-linux-gnu",
+    calls=frozenset({"__aarch64_cas4_relax"}),  # or its instruction, with -mno-outline-atomics
+)
 CORTEX_M0 = Flavour(
     "Cortex-M0",
     "-Os",
@@ -261,10 +267,12 @@ def fuzzed(soak: bool) -> Found:
 
 def read(_: bool) -> Found:
     """What clang-tidy and cppcheck have to say; about the C++ header, as a test uses it."""
-    # test_internals.c includes the library
-    tests = sorted(map(str, (SOURCE / "tests").glob("*.c")))
+    # test_internals.c includes the library; traced.c does what recorded programs may, misuse too
+    misuse = SOURCE / "tests/traced.c"
+    tests = sorted(str(one) for one in (SOURCE / "tests").glob("*.c") if one != misuse)
     include = f"-I{SOURCE}/include"
     cppcheck = ["cppcheck", "-q", "--enable=warning,performance,portability", "--inline-suppr"]
+    cppcheck += [f"-i{misuse}"]
     folders = [str(SOURCE / name) for name in ("src", "include", "tests", "bench")]
     commands = {
         "clang-tidy finds nothing in C": [

@@ -63,6 +63,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *form
 	va_start(args, format);
 	fprintf(stderr, "replay: ");
 	vfprintf(stderr, format, args);
+	va_end(args);
 	fprintf(stderr, "\n");
 	exit(2);
 }
@@ -119,9 +120,10 @@ static void fill(struct object *object, uint8_t tag)
 static void check(const struct object *object, size_t size)
 {
 	size_t length;
+	const uint8_t *first = at(object->object, 0, object->size, &length);
+	const uint8_t *last = at(object->object, size - 1, object->size, &length);
 
-	if (*(uint8_t *)at(object->object, 0, object->size, &length) != object->tag ||
-	    *(uint8_t *)at(object->object, size - 1, object->size, &length) != object->tag)
+	if (*first != object->tag || *last != object->tag)
 		die("%s lost the content of an object", a->title);
 }
 

@@ -89,8 +89,6 @@ struct cf_config {
 	uint32_t block_size;
 	/* The paper's K: pages of a size-class that may be not full. 0: 1, always compact. */
 	uint16_t max_not_full;
-	/* K for each size-class, CF_MAX_CLASSES of them, 0: as max_not_full. NULL: all alike. */
-	const uint16_t *class_max_not_full;
 	/* Leave compaction to cf_compact(). */
 	bool deferred;
 	/* 8 bytes an object instead of 4 for its reference: stamps of 29 bits in any heap. */
@@ -105,6 +103,8 @@ struct cf_config {
 	 * buffer keeps handles of the earlier one from being taken for the new one's.
 	 */
 	uint32_t seed;
+	/* K for each size-class, CF_MAX_CLASSES of them, 0: as max_not_full. NULL: all alike. */
+	const uint16_t *class_max_not_full;
 	/* Called with lock_arg around each operation; both or neither. */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
@@ -122,9 +122,9 @@ struct cf_stats {
 	size_t objects;
 	size_t pinned; /* pinned objects */
 	size_t free_blocks; /* non-moving: free block-frames */
+	size_t remote_failed; /* remote frees that came to nothing: stale, or pinned twice */
 	uint64_t moves; /* objects moved since cf_init(); of each size-class modulo 2^32 */
 	uint64_t moved_bytes;
-	size_t remote_failed; /* remote frees that came to nothing: stale, or pinned twice */
 };
 
 /**

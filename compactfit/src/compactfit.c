@@ -1030,7 +1030,8 @@ static uint32_t cf_pages_for_slots(struct cf_heap *heap, uint32_t slots)
 static bool cf_have_room(struct cf_heap *heap, uint32_t pages, const struct cf_class *spine,
 			 const struct cf_class *tail)
 {
-	uint64_t frames = ((uint64_t)pages << heap->page_shift) + 1 + (tail ? tail->units : 0);
+	/* no overflow: a spine has fewer than page_mask numbers, of 16 bits at most */
+	uint32_t frames = (pages << heap->page_shift) + 1 + (tail ? tail->units : 0);
 
 	pages += cf_pages_for(heap, spine, spine == tail ? 2 : 1);
 	if (tail && tail != spine)
@@ -1118,10 +1119,11 @@ CF_SELDOM void cf_release_large(struct cf_heap *heap, const struct cf_object *ob
 	uint32_t i;
 
 	for (i = 0; i < spine[CF_SPINE_PAGES]; i++) {
-		struct cf_page *header = cf_page(heap, spine[CF_SPINE_FIRST + i]);
+		struct cf_page *header;
 
 		if (!spine[CF_SPINE_FIRST + i])
 			continue;
+		header = cf_page(heap, spine[CF_SPINE_FIRST + i]);
 		if (heap->nonmoving)
 			cf_give_frames(heap, header->where, 0, heap->page_mask + 1);
 		cf_give_page(heap, header);

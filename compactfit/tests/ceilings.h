@@ -19,8 +19,8 @@ static const struct engine {
 	{ "moving, wide", { .wide = true }, { { 138, 0 }, { 112, 0 }, { 168, 0 } } },
 	{ "moving, K = 3", { .max_not_full = 3 }, { { 128, 0 }, { 100, 0 }, { 150, 0 } } },
 	{ "moving, wide, K = 3", { .wide = true, .max_not_full = 3 },
-	  { { 138, 0 }, { 112, 0 }, { 168, 0 } } },
-	{ "non-moving", { .engine = CF_NONMOVING }, { { 225, 10 }, { 180, 10 }, { 230, 10 } } },
+	  { { 138, 0 }, { 115, 0 }, { 168, 0 } } },
+	{ "non-moving", { .engine = CF_NONMOVING }, { { 225, 10 }, { 190, 10 }, { 240, 10 } } },
 };
 
 #endif

@@ -752,10 +752,11 @@ static void test_large_bound(const struct setup *setup)
 	done("large objects to be had are as many as there is memory for: %s", setup->name);
 }
 
-/* Does a large object that is refused lack memory for its parts? Allocate things as large as they are. */
+/* Does a large object that is refused lack memory for its parts? Allocate what is as large as they are. */
 static bool lacks_parts(struct cf_heap *heap, size_t size)
 {
-	size_t page = page_size(heap), at;
+	size_t page = page_size(heap);
+	struct cf_stats stats;
 	cf_handle handle;
 
 	if (cf_malloc(heap, size % page, &handle))
@@ -763,21 +764,21 @@ static bool lacks_parts(struct cf_heap *heap, size_t size)
 	/* non-moving: a spine takes a block-frame, whatever its block */
 	if (cf_malloc(heap, engine ? 1 : 4 * (5 + size / page), &handle))
 		return true;
-	for (at = page; at <= size; at += page)
-		if (cf_malloc(heap, page, &handle))
-			return true;
-	return false;
+	cf_get_stats(heap, &stats);
+	return stats.free_pages < size / page ||
+	       (engine && stats.free_blocks < size / page * (page / cf_max_contiguous(heap)));
 }
 
 /*
  * However many blocks, handles, pages or block-frames are left, a large object is had if its parts can be,
  * and nothing is taken if not. @beyond: such that spine and tail are of one size-class, with few blocks a page.
+ * @freed: pages that are left were used, and their handles.
  */
-static void test_large_edges(const struct cf_config *config, size_t beyond)
+static void test_large_edges(const struct cf_config *config, size_t beyond, bool freed)
 {
 	struct setup setup = { "", 40 << 10, *config };
 	cf_handle handle, pages[512];
-	size_t nr, left, size, had = 0, refused = 0, i, freed;
+	size_t nr, left, size, had = 0, refused = 0, i, back;
 	struct cf_stats before, after;
 	struct cf_heap *heap;
 
@@ -787,10 +788,15 @@ static void test_large_edges(const struct cf_config *config, size_t beyond)
 			size = 2 * page_size(heap) + beyond;
 			for (i = 0; i < nr; i++)
 				check(cf_malloc(heap, beyond, &handle) == CF_OK);
-			for (i = 0; i < 512 && !cf_malloc(heap, page_size(heap), &pages[i]); i++)
-				;
+			for (i = 0; i < 512; i++) {
+				cf_get_stats(heap, &before);
+				if (!freed && before.free_pages <= left)
+					break;
+				if (cf_malloc(heap, page_size(heap), &pages[i]))
+					break;
+			}
 			check(i > left && i < 512);
-			for (freed = 0; freed < left; freed++)
+			for (back = 0; freed && back < left; back++)
 				check(cf_free(heap, pages[--i]) == CF_OK);
 			cf_get_stats(heap, &before);
 			if (!cf_malloc(heap, size, &handle)) {
@@ -807,7 +813,59 @@ static void test_large_edges(const struct cf_config *config, size_t beyond)
 		}
 	check(had && refused);
 	unmake(&setup);
-	done("a large object is had if its parts can be, with pages of %u bytes", (unsigned int)config->page_size);
+	done("a large object is had if its parts can be, with pages of %u bytes%s",
+	     (unsigned int)config->page_size, freed ? " that were freed" : "");
+}
+
+/* Non-moving: there may be block-frames enough, but no pages for their numbers; or the other way round. */
+static void test_without_pages(void)
+{
+	const struct setup setup = { "", 64 << 10,
+				     { .engine = CF_NONMOVING, .page_size = 1024, .block_size = 64,
+				       .max_not_full = CF_UNLIMITED } };
+	struct cf_heap *heap = make(&setup);
+	size_t n = 1, nr = 0, i, size, left;
+	bool apart = false;
+	struct object object = { .size = 2048 + 64, .pattern = 9 };
+	cf_handle handles[1024], large;
+	struct cf_stats stats;
+
+	/* an object in each page */
+	for (size = 64; size <= 128; size += 64) {
+		n = cf_class_per_page(heap, (unsigned int)cf_class_of(heap, size));
+		for (nr = 0; nr < 1024 && !cf_malloc(heap, size, &handles[nr]); nr++)
+			;
+		for (i = 0; i < nr; i++)
+			if (i % n)
+				check(cf_free(heap, handles[i]) == CF_OK);
+	}
+	/* and page by page they are free again */
+	for (left = 0; left < nr; left += n) {
+		cf_get_stats(heap, &stats);
+		for (i = 2; i < 9; i++)
+			if (!cf_malloc(heap, i * 1024, &large))
+				check(cf_free(heap, large) == CF_OK);
+			else
+				apart |= stats.free_pages == i && stats.free_blocks >= 16 * i + 1;
+		sound(heap);
+		check(cf_free(heap, handles[left]) == CF_OK);
+	}
+	check(apart);
+	unmake(&setup);
+
+	/* to change the spine or the tail takes one block-frame, however many numbers there are */
+	heap = make(&setup);
+	check(cf_malloc(heap, object.size, &object.handle) == CF_OK);
+	fill(heap, &object, 0);
+	for (nr = 0; nr < 1024 && !cf_malloc(heap, 64, &handles[nr]); nr++)
+		;
+	check(cf_free(heap, handles[0]) == CF_OK);
+	object.size = 2048;
+	check(cf_realloc(heap, object.handle, object.size) == CF_OK);
+	check(holds(heap, &object, object.size));
+	sound(heap);
+	unmake(&setup);
+	done("block-frames and pages for their numbers run out apart");
 }
 
 /* The largest object, in a heap that it fits. */
@@ -1239,10 +1297,12 @@ int main(int argc, char **argv)
 		if (has_room(2 * setups[i].size, setups[i].name))
 			test_again(&setups[i]);
 	}
-	test_large_edges(&(struct cf_config){ .page_size = 256 }, 28);
-	test_large_edges(&(struct cf_config){ .page_size = 512, .wide = true }, 28);
+	test_large_edges(&(struct cf_config){ .page_size = 256 }, 28, true);
+	test_large_edges(&(struct cf_config){ .page_size = 256 }, 28, false);
+	test_large_edges(&(struct cf_config){ .page_size = 512, .wide = true }, 28, true);
 	test_large_edges(&(struct cf_config){ .engine = CF_NONMOVING, .page_size = 1024,
-					      .block_size = 64 }, 64);
+					      .block_size = 64 }, 64, true);
+	test_without_pages();
 	if (has_room(5 << 20, "the largest object"))
 		test_largest();
 #if __GCC_ATOMIC_INT_LOCK_FREE == 2

@@ -70,7 +70,7 @@ int main()
 	compactfit::handle<large> in_pieces(pieces);
 	{
 		compactfit::pin<large> refused(heap, in_pieces);
-		result(!heap.make<large>() && !heap.get(in_pieces) && !refused &&
+		result(!heap.make<large>() && heap.get(in_pieces) == nullptr && !refused &&
 			       heap.free(in_pieces) == CF_OK,
 		       "an object in pieces is no object of a type");
 	}

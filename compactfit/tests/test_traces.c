@@ -68,7 +68,7 @@ static const char *said(const struct trace *trace, uint64_t from, uint64_t to)
 
 static bool is(const char *found, const char *wanted)
 {
-	if (strcmp(found, wanted))
+	if (strcmp(found, wanted) != 0)
 		printf("# found  %s\n# wanted %s\n", found, wanted);
 	return !strcmp(found, wanted);
 }
@@ -259,7 +259,7 @@ static uint64_t replay(const struct trace *trace, const struct tune *tune, const
 	struct cf_config config = { .class_max_not_full = k, .wide = tune->wide };
 	void *buffer = aligned_alloc(CF_PAGE_SIZE, (tune->memory / CF_PAGE_SIZE + 1) * CF_PAGE_SIZE);
 	struct cf_heap *heap = cf_init(buffer, tune->memory, &config);
-	cf_handle *handles = calloc(trace->slots, sizeof(*handles));
+	cf_handle *handles = calloc(trace->slots + 1, sizeof(*handles));
 	struct cf_stats stats;
 	size_t i;
 

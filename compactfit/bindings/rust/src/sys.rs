@@ -43,11 +43,11 @@ pub struct cf_config {
     pub page_size: u32,
     pub block_size: u32,
     pub max_not_full: u16,
-    pub class_max_not_full: *const u16,
     pub deferred: bool,
     pub wide: bool,
     pub remote_frees: u32,
     pub seed: u32,
+    pub class_max_not_full: *const u16,
     pub lock: Option<unsafe extern "C" fn(arg: *mut c_void)>,
     pub unlock: Option<unsafe extern "C" fn(arg: *mut c_void)>,
     pub lock_arg: *mut c_void,
@@ -65,9 +65,9 @@ pub struct cf_stats {
     pub objects: usize,
     pub pinned: usize,
     pub free_blocks: usize,
+    pub remote_failed: usize,
     pub moves: u64,
     pub moved_bytes: u64,
-    pub remote_failed: usize,
 }
 
 extern "C" {

@@ -32,11 +32,11 @@ fn structs_are_those_of_the_header() {
             uint32_t page_size;
             uint32_t block_size;
             uint16_t max_not_full;
-            const uint16_t *class_max_not_full;
             bool deferred;
             bool wide;
             uint32_t remote_frees;
             uint32_t seed;
+            const uint16_t *class_max_not_full;
             void (*lock)(void *arg);
             void (*unlock)(void *arg);
             void *lock_arg;
@@ -53,9 +53,9 @@ fn structs_are_those_of_the_header() {
             size_t objects;
             size_t pinned;
             size_t free_blocks;
+            size_t remote_failed;
             uint64_t moves;
             uint64_t moved_bytes;
-            size_t remote_failed;
         };",
     );
 }
