@@ -29,6 +29,8 @@ LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
 FUZZ_SECONDS = 10
 SOAK_FUZZ_SECONDS = 3600
 FUZZ_BYTES = 1024  # of an input
+LIMIT_SECONDS = 600  # of a command that is no soak: what takes longer hangs
+TIMED_OUT = 124  # as status, as timeout(1) has it
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
 CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
 FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
@@ -257,7 +259,7 @@ def fuzzed(soak: bool) -> Found:
     corpus.mkdir(exist_ok=True)
     options = [f"-max_total_time={seconds}", f"-max_len={FUZZ_BYTES}", "-len_control=0"]
     options += ["-timeout=60", f"-artifact_prefix={folder.parent}/fuzz-", str(corpus)]
-    answer = _command([str(folder / "fuzz"), *options], folder)
+    answer = _command([str(folder / "fuzz"), *options], folder, limit=seconds + LIMIT_SECONDS)
     case = Case(f"fuzzing for {seconds} s finds nothing", answer.returncode == 0)
     if case.passed:
         return Found([case])
@@ -309,7 +311,9 @@ def run(flavour: Flavour, operations: int = OPERATIONS) -> Found:
         flavour.name,
         {
             program: _command(
-                [str(folder / program), str(operations * LEAN.get(program, 1))], folder
+                [str(folder / program), str(operations * LEAN.get(program, 1))],
+                folder,
+                limit=LIMIT_SECONDS + operations // 1000,
             )
             for program in flavour.programs
         },
@@ -464,14 +468,23 @@ def output(command: list[str]) -> str:
 
 
 def _command(
-    command: list[str], folder: Path, environment: dict[str, str] | None = None
+    command: list[str],
+    folder: Path,
+    environment: dict[str, str] | None = None,
+    limit: float = LIMIT_SECONDS,
 ) -> subprocess.CompletedProcess[str]:
     console.show_command(command)
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=limit,
+        )
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"").decode(errors="replace")
+        why = f"{Path(command[0]).name} did not end within {limit:g} s"
+        return subprocess.CompletedProcess(command, TIMED_OUT, said, why)

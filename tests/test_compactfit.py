@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How the compact-fit library's tests are judged."""
 
+from pathlib import Path
+
 import pytest
 
 from lab import compactfit
@@ -141,3 +143,11 @@ def test_replays_are_judged() -> None:
     assert compactfit.judge_replay("replay", {**found, "least_memory": None}).passed
     for wrong in ({"peak": 1}, {"least_memory": peak - 1}, {"failed": 1}, {"free": {"mean": 0}}):
         assert not compactfit.judge_replay("replay", {**found, **wrong}).passed
+
+
+def test_what_hangs_is_ended(tmp_path: Path) -> None:
+    command = ["sh", "-c", "echo ok 1 begun; exec sleep 60"]
+    answer = compactfit._command(command, tmp_path, limit=0.2)
+    assert answer.returncode == compactfit.TIMED_OUT
+    assert answer.stdout == "ok 1 begun\n"
+    assert "did not end" in answer.stderr

@@ -136,10 +136,12 @@ int main(int argc, char **argv)
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);
+	/* what is still on its way; no ring is full when an object is given back */
 	for (i = 0; i < THREADS; i++)
-		while (receive(&workers[i]))
+		do
 			for (j = 0; j < THREADS; j++)
 				cf_drain(workers[j].heap, RING);
+		while (receive(&workers[i]));
 	for (i = 0; i < THREADS; i++) {
 		received += workers[i].received;
 		cf_drain(workers[i].heap, SIZE_MAX);
