@@ -273,10 +273,11 @@ def show(found: dict[str, Any]) -> None:
         "pages: of 16 KiB, for the peak, whatever came before\n"
         "malloc, free: instructions at most, and what is copied"
     )
-    largest = max(one["size"] for one in found["classes"])
+    if found["large_pages"]:
+        print(f"Objects larger than a page have {found['large_pages']:,} pages of their own at most.")
     if found["refused"]:
         print(
-            f"Left out: {found['refused']:,} allocations of more than {largest:,} B,"
+            f"Left out: {found['refused']:,} allocations of more than {found['max_size']:,} B,"
             f" the largest of {found['refused_size']:,} B."
         )
     print(

@@ -361,6 +361,33 @@ static void test_tune(void)
 	       tune.memory, moves, less.memory, with_less);
 	done(!moves && !failed && less.memory <= tune.memory * 3 / 4 && with_less && !more,
 	     "with less K less memory suffices, and something moves");
+
+	/* the same sizes, some of them many times as large: pages, spines, tails */
+	memset(sizes, 0, sizeof(sizes));
+	for (i = 0; i < nr; i++) {
+		if (calls[i].operation != TRACE_FREE) {
+			calls[i].size *= calls[i].size % 7 ? 1 : 50;
+			sizes[calls[i].object] = calls[i].size;
+		} else {
+			calls[i].size = sizes[calls[i].object];
+		}
+	}
+	tune_trace(&trace, 0, &tune);
+	for (i = 0; i < CF_MAX_CLASSES; i++)
+		k[i] = tune.classes[i].k;
+	moves = replay(&trace, &tune, k, &failed);
+	done(!moves && !failed && tune.large_pages && !tune.refused,
+	     "with the chosen K nothing moves if objects are larger than a page");
+
+	for (i = 0; i < 10; i++)
+		calls[i] = (struct trace_call){ 3 * CF_PAGE_SIZE + 100, (uint32_t)i, TRACE_ALLOC, 0, 0 };
+	trace = made(calls, 10, 10);
+	tune_trace(&trace, 0, &tune);
+	memset(k, 0, sizeof(k));
+	replay(&trace, &tune, k, &failed);
+	tune.memory -= CF_PAGE_SIZE;
+	replay(&trace, &tune, k, &more);
+	done(!failed && more && tune.large_pages == 10 * 3, "so it is for objects larger than a page");
 }
 
 int main(void)

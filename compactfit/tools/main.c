@@ -75,11 +75,13 @@ int main(int argc, char **argv)
 	}
 	printf("{\"command\": ");
 	print_text(trace.command);
-	printf(", \"calls\": %zu, \"allocations\": %zu, \"threads\": %u, \"peak_objects\": %" PRIu64
+	printf(", \"calls\": %zu, \"allocations\": %zu, \"threads\": %u, \"peak_slots\": %" PRIu64
+	       ", \"large_pages\": %" PRIu64 ", \"max_size\": %zu"
 	       ", \"peak_bytes\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"refused_size\": %" PRIu64
 	       ", \"wide\": %s, \"pages\": %" PRIu64 ", \"memory\": %" PRIu64
 	       ", \"least_memory\": %" PRIu64 ", \"classes\": [",
-	       trace.nr_calls, trace.objects, trace.threads, tune.peak, trace.peak, tune.refused,
+	       trace.nr_calls, trace.objects, trace.threads, tune.peak, tune.large_pages,
+	       tune.max_size, trace.peak, tune.refused,
 	       tune.refused_size, tune.wide ? "true" : "false", tune.pages, tune.memory,
 	       tune.least_memory);
 	for (i = 0; i < tune.nr_classes; i++) {

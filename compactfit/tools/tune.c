@@ -9,6 +9,15 @@
 #define MEMORY_NARROW ((uint64_t)8 << 20) /* above it references are wide */
 #define SLOT_BYTES 4u
 #define NO_CLASS (-1)
+/* Bytes of a spine, and of a page's number in it: docs/compactfit.md, "What memory is lost". */
+#define SPINE_BYTES 20u
+#define SPINE_PAGE_BYTES 4u
+
+/* What an object consists of: one block, or a tail and a spine and pages. */
+struct parts {
+	int class[2]; /* NO_CLASS: none */
+	uint64_t pages;
+};
 
 /* A heap that nothing is allocated in: pages are never written, and cost no memory. */
 static struct cf_heap *heap_of(void *buffer, uint64_t size, bool wide)
@@ -38,6 +47,7 @@ static const char *ask(struct tune *tune)
 		return "there is no memory to make a heap in";
 	heap = heap_of(buffer, size, tune->wide);
 	tune->nr_classes = cf_class_count(heap);
+	tune->max_size = cf_max_size(heap);
 	for (i = 0; i < tune->nr_classes; i++)
 		tune->classes[i] = (struct tune_class){
 			.size = cf_class_size(heap, i),
@@ -51,8 +61,6 @@ static int class_of(const struct tune *tune, uint64_t size)
 {
 	unsigned int low = 0, high = tune->nr_classes;
 
-	if (!size)
-		size = 1; /* what malloc(0) is elsewhere */
 	while (low < high) {
 		unsigned int middle = (low + high) / 2;
 
@@ -64,61 +72,112 @@ static int class_of(const struct tune *tune, uint64_t size)
 	return low < tune->nr_classes ? (int)low : NO_CLASS;
 }
 
-/* Go through the trace, with or without choices of K. */
-static const char *walk(const struct trace *trace, struct tune *tune)
+static struct parts parts_of(const struct tune *tune, uint64_t size)
 {
-	int *class = malloc((trace->slots + 1) * sizeof(*class)); /* of the live objects */
-	uint64_t objects = 0;
+	uint64_t page = tune->classes[tune->nr_classes - 1].size;
+	struct parts parts = { { NO_CLASS, NO_CLASS }, 0 };
+
+	if (!size)
+		size = 1; /* what malloc(0) is elsewhere */
+	if (size <= page) {
+		parts.class[0] = class_of(tune, size);
+	} else if (size <= tune->max_size) {
+		parts.pages = size / page;
+		if (size % page)
+			parts.class[0] = class_of(tune, size % page);
+		parts.class[1] = class_of(tune, SPINE_BYTES + SPINE_PAGE_BYTES * parts.pages);
+	}
+	return parts;
+}
+
+static bool is_none(const struct parts *parts)
+{
+	return parts->class[0] == NO_CLASS && parts->class[1] == NO_CLASS;
+}
+
+/* Blocks and their slots come, and then go. */
+static void add_blocks(struct tune *tune, const struct parts *parts)
+{
 	size_t i;
 
-	if (!class)
-		return "there is not enough memory for this trace";
-	for (i = 0; i < tune->nr_classes; i++) {
-		tune->classes[i].live = tune->classes[i].count = tune->classes[i].may_move = 0;
-		tune->classes[i].allocations = 0;
-	}
-	tune->refused = 0;
-	for (i = 0; i < trace->nr_calls; i++) {
-		const struct trace_call *call = &trace->calls[i];
-		int before = NO_CLASS, after = NO_CLASS;
-
-		if (call->operation == TRACE_FREE || call->operation == TRACE_RESIZE)
-			before = class[call->object];
-		if (call->operation != TRACE_FREE) {
-			after = class_of(tune, call->size);
-			class[call->object] = after;
-			if (after == NO_CLASS) {
-				tune->refused++;
-				if (call->size > tune->refused_size)
-					tune->refused_size = call->size;
-			}
-		}
-		/* a resize within the size-class does nothing */
-		if (before == after)
-			continue;
-		/* else it allocates, then frees */
-		if (after != NO_CLASS) {
-			struct tune_class *c = &tune->classes[after];
+	for (i = 0; i < 2; i++)
+		if (parts->class[i] != NO_CLASS) {
+			struct tune_class *c = &tune->classes[parts->class[i]];
 
 			c->allocations++;
 			c->count -= c->count > 0;
 			if (++c->live > c->peak)
 				c->peak = c->live;
-			objects += before == NO_CLASS;
-			if (objects > tune->peak)
-				tune->peak = objects;
+			tune->slots++;
 		}
-		if (before != NO_CLASS) {
-			struct tune_class *c = &tune->classes[before];
+	if (tune->slots > tune->peak)
+		tune->peak = tune->slots;
+}
+
+static void drop_blocks(struct tune *tune, const struct parts *parts)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		if (parts->class[i] != NO_CLASS) {
+			struct tune_class *c = &tune->classes[parts->class[i]];
 
 			c->may_move += c->k && c->per_page > 1 && c->count >= c->k - 1u;
 			if (++c->count > c->max_count)
 				c->max_count = c->count;
 			c->live--;
-			objects -= after == NO_CLASS;
+			tune->slots--;
 		}
+}
+
+/* Go through the trace, with or without choices of K. */
+static const char *walk(const struct trace *trace, struct tune *tune)
+{
+	struct parts *live = malloc((trace->slots + 1) * sizeof(*live)); /* of the live objects */
+	uint64_t pages = 0;
+	size_t i;
+
+	if (!live)
+		return "there is not enough memory for this trace";
+	for (i = 0; i < tune->nr_classes; i++) {
+		tune->classes[i].live = tune->classes[i].count = tune->classes[i].may_move = 0;
+		tune->classes[i].allocations = 0;
 	}
-	free(class);
+	tune->slots = tune->refused = 0;
+	for (i = 0; i < trace->nr_calls; i++) {
+		const struct trace_call *call = &trace->calls[i];
+		struct parts before = parts_of(tune, UINT64_MAX), after = before;
+		bool in_place;
+
+		if (call->operation == TRACE_FREE || call->operation == TRACE_RESIZE)
+			before = live[call->object];
+		if (call->operation != TRACE_FREE) {
+			after = parts_of(tune, call->size);
+			live[call->object] = after;
+			if (is_none(&after)) {
+				tune->refused++;
+				if (call->size > tune->refused_size)
+					tune->refused_size = call->size;
+			}
+		}
+		/* a resize within the size-classes does nothing */
+		if (!memcmp(&before, &after, sizeof(before)))
+			continue;
+		/* one between blocks of pages keeps its slot */
+		in_place = !before.pages && !after.pages && !is_none(&before) && !is_none(&after);
+		tune->slots -= in_place;
+		/* else it allocates, then frees; pages that both have stay */
+		add_blocks(tune, &after);
+		if (after.pages > before.pages)
+			pages += after.pages - before.pages;
+		if (pages > tune->large_pages)
+			tune->large_pages = pages;
+		if (before.pages > after.pages)
+			pages -= before.pages - after.pages;
+		tune->slots += in_place;
+		drop_blocks(tune, &before);
+	}
+	free(live);
 	return NULL;
 }
 
@@ -136,7 +195,7 @@ static void choose(struct tune *tune, uint64_t limit)
 	uint64_t slots = CF_PAGE_SIZE / SLOT_BYTES;
 	unsigned int i;
 
-	tune->pages = (tune->peak + slots - 1) / slots;
+	tune->pages = (tune->peak + slots - 1) / slots + tune->large_pages;
 	for (i = 0; i < tune->nr_classes; i++) {
 		struct tune_class *class = &tune->classes[i];
 		/* a page of one object is full or empty */

@@ -22,8 +22,10 @@ struct tune {
 	struct tune_class classes[CF_MAX_CLASSES];
 	unsigned int nr_classes;
 	bool wide; /* references of 8 bytes */
-	uint64_t peak; /* objects at once */
-	uint64_t refused; /* allocations larger than a size-class, left out of all else */
+	size_t max_size; /* of an object */
+	uint64_t slots, peak; /* at once: of objects, two of those that have a spine and a tail */
+	uint64_t large_pages; /* of objects larger than a page, at once */
+	uint64_t refused; /* allocations larger than max_size, left out of all else */
 	uint64_t refused_size; /* of the largest of them */
 	uint64_t pages; /* for the peaks of all size-classes together, and for handles */
 	uint64_t memory; /* bytes of a buffer with so many pages */
@@ -39,7 +41,8 @@ struct tune {
  * Without a limit of memory K is 1 more than Proposition 1's counter ever was: then the trace moves
  * nothing. With one, and if that is too much, K is at most the same number for all size-classes, the
  * largest that fits. In a heap of tune->memory bytes no allocation fails as long as no size-class has
- * more objects than its peak, in whatever order they come and go.
+ * more objects than its peak, and those larger than a page no more pages, in whatever order they come and
+ * go.
  *
  * O(calls). Return: NULL, or a sentence that says why not.
  */
