@@ -274,7 +274,9 @@ def show(found: dict[str, Any]) -> None:
         "malloc, free: instructions at most, and what is copied"
     )
     if found["large_pages"]:
-        print(f"Objects larger than a page have {found['large_pages']:,} pages of their own at most.")
+        print(
+            f"Objects larger than a page have {found['large_pages']:,} pages of their own at most."
+        )
     if found["refused"]:
         print(
             f"Left out: {found['refused']:,} allocations of more than {found['max_size']:,} B,"
