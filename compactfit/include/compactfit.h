@@ -14,8 +14,8 @@
  * - non-moving (CFNM): an object is a row of block-frames that never move, compaction copies their
  *   numbers. Its bytes are reached piece by piece.
  *
- * An object larger than a page lies in pages of its own and, with its last bytes, beside smaller ones;
- * it too is reached piece by piece, by cf_at().
+ * An object larger than a page lies in pages of its own and, with its last bytes, beside smaller
+ * ones; it too is reached piece by piece, by cf_at().
  *
  * Freestanding C11: no libc, no memory but the caller's buffer, no globals. Any number of heaps.
  *
@@ -24,11 +24,12 @@
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
- * cf_compact() of anybody, in a heap with remote frees until the next allocation or cf_drain() too; that
- * of a pinned object until it is unpinned.
+ * cf_compact() of anybody, in a heap with remote frees until the next allocation or cf_drain() too;
+ * that of a pinned object until it is unpinned.
  *
- * For many cores: a heap for each, without locks. Its owner pins an object and hands its address and
- * handle to another core, which gives it back with cf_free_remote(); the owner frees it in time.
+ * For many cores: a heap for each, without locks. Its owner pins an object and hands its address
+ * and handle to another core, which gives it back with cf_free_remote(); the owner frees it in
+ * time.
  */
 #ifndef COMPACTFIT_H
 #define COMPACTFIT_H
@@ -85,7 +86,9 @@ struct cf_config {
 	enum cf_engine engine;
 	/* Bytes of a page, a power of two of 256 to 65,536. 0: CF_PAGE_SIZE. */
 	uint32_t page_size;
-	/* Non-moving: bytes of a block-frame, a power of two of 16 to page_size. 0: CF_BLOCK_SIZE. */
+	/*
+	 * Non-moving: bytes of a block-frame, a power of two of 16 to page_size. 0: CF_BLOCK_SIZE.
+	 */
 	uint32_t block_size;
 	/* The paper's K: pages of a size-class that may be not full. 0: 1, always compact. */
 	uint16_t max_not_full;
@@ -94,13 +97,14 @@ struct cf_config {
 	/* 8 bytes an object instead of 4 for its reference: stamps of 29 bits in any heap. */
 	bool wide;
 	/*
-	 * Entries of the ring for cf_free_remote(), 8 bytes each, up to CF_MAX_REMOTE, rounded up to a power
-	 * of two. 0: no remote frees. More is wrong where the compiler has no lock-free atomic integers.
+	 * Entries of the ring for cf_free_remote(), 8 bytes each, up to CF_MAX_REMOTE, rounded up
+	 * to a power of two. 0: no remote frees. More is wrong where the compiler has no lock-free
+	 * atomic integers.
 	 */
 	uint32_t remote_frees;
 	/*
-	 * Where stamps start, beside the heap's address. Another one each time a heap is made in the same
-	 * buffer keeps handles of the earlier one from being taken for the new one's.
+	 * Where stamps start, beside the heap's address. Another one each time a heap is made in
+	 * the same buffer keeps handles of the earlier one from being taken for the new one's.
 	 */
 	uint32_t seed;
 	/* K for each size-class, CF_MAX_CLASSES of them, 0: as max_not_full. NULL: all alike. */
@@ -133,10 +137,11 @@ struct cf_stats {
  * @size: its bytes; what is before the first multiple of the page size is lost
  * @config: NULL: all defaults; not used after the call
  *
- * Constant time: nothing but the heap's own tables of constant size is written, and the ring of remote
- * frees.
- * Return: the heap, which lies in the buffer and dies with it; NULL if the configuration is wrong, or
- * the buffer larger than 8 GiB or too small: the heap itself takes 10 KB, and there have to be two pages.
+ * Constant time: nothing but the heap's own tables of constant size is written, and the ring of
+ * remote frees.
+ * Return: the heap, which lies in the buffer and dies with it; NULL if the configuration is wrong,
+ * or the buffer larger than 8 GiB or too small: the heap itself takes 10 KB, and there have to be
+ * two pages.
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config);
 
@@ -149,9 +154,9 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
  * The object's content is undefined. It is aligned as a C object of that size can ask for: to the
  * largest power of two that divides @size, up to 16.
  *
- * Moving: constant time, O(@size) above cf_max_contiguous(). Non-moving: O(@size). Fails if and only if
- * neither a not-full page of the size-class nor a free page is left, or no memory for the handle; if the
- * object is larger than a page, for any of its parts.
+ * Moving: constant time, O(@size) above cf_max_contiguous(). Non-moving: O(@size). Fails if and
+ * only if neither a not-full page of the size-class nor a free page is left, or no memory for the
+ * handle; if the object is larger than a page, for any of its parts.
  * Return: CF_OK, CF_ESIZE, CF_ENOMEM.
  */
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle);
@@ -163,8 +168,8 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
  * cf_aligned_alloc() - cf_malloc() at a multiple of @align, wherever the object moves
  * @align: a power of two, up to the page size, or up to the block size in a non-moving heap
  *
- * Takes a block whose size is a multiple of @align: as good as free up to an eighth of @size, else up
- * to a whole page.
+ * Takes a block whose size is a multiple of @align: as good as free up to an eighth of @size, else
+ * up to a whole page.
  * Return: as cf_malloc(), CF_EINVAL for another @align.
  */
 int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle *handle);
@@ -175,12 +180,12 @@ int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle 
  *
  * The handle stays. Content is kept up to the lesser of both sizes. Nothing is done while the
  * size-class stays the same. The moving engine copies the content otherwise; the non-moving engine
- * adds or removes block-frames. Of an object larger than a page the pages stay, as many as are needed,
- * and the rest is copied. What is not needed any more is freed as by cf_free(). An alignment beyond that
- * of cf_malloc() is not kept.
+ * adds or removes block-frames. Of an object larger than a page the pages stay, as many as are
+ * needed, and the rest is copied. What is not needed any more is freed as by cf_free(). An
+ * alignment beyond that of cf_malloc() is not kept.
  *
- * O(old and new size). The new block, of an object larger than a page its spine and its last bytes, is
- * taken before the old one is given back: even to get smaller needs memory.
+ * O(old and new size). The new block, of an object larger than a page its spine and its last bytes,
+ * is taken before the old one is given back: even to get smaller needs memory.
  * Return: CF_OK, CF_ESIZE, CF_ENOMEM, CF_ESTALE, CF_EPINNED.
  */
 int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
@@ -190,11 +195,11 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
  *
  * May move one other object of the size-class into its place (the paper's Rule 2): if the object's
  * page was full and the size-class has K not-full pages already, and the heap is not deferred. That
- * needs K - 1 earlier frees in the size-class that no allocation followed, as long as nothing is pinned
- * (Proposition 1, corrected: see docs/compactfit.md).
+ * needs K - 1 earlier frees in the size-class that no allocation followed, as long as nothing is
+ * pinned (Proposition 1, corrected: see docs/compactfit.md).
  *
- * Moving: constant time, O(size) if it moves an object. Non-moving: O(size). An object larger than a page is
- * two objects and its pages: O(pages), and it may move two.
+ * Moving: constant time, O(size) if it moves an object. Non-moving: O(size). An object larger than
+ * a page is two objects and its pages: O(pages), and it may move two.
  * Return: CF_OK, CF_ESTALE (also for a double free), CF_EPINNED.
  */
 int cf_free(struct cf_heap *heap, cf_handle handle);
@@ -203,16 +208,17 @@ int cf_free(struct cf_heap *heap, cf_handle handle);
  * cf_free_remote() - ask the owner of a heap to free an object
  * @heap: a heap of any core, with remote_frees in its configuration
  *
- * For any core, and any number of them at once, in any context: takes no lock, the heap's hooks are not
- * called. (A core that stops halfway keeps the owner from what comes behind, until it goes on.) The object must not be used any more. It is freed when the owner calls cf_malloc(), cf_calloc(),
- * cf_aligned_alloc() or cf_free(), which take two remote frees each before what they are called for, or
- * cf_drain(). The object may be pinned once, and that pin ends too: by it the owner keeps the object where
- * it is while others use it.
+ * For any core, and any number of them at once, in any context: takes no lock, the heap's hooks are
+ * not called. (A core that stops halfway keeps the owner from what comes behind, until it goes on.)
+ * The object must not be used any more. It is freed when the owner calls cf_malloc(), cf_calloc(),
+ * cf_aligned_alloc() or cf_free(), which take two remote frees each before what they are called
+ * for, or cf_drain(). The object may be pinned once, and that pin ends too: by it the owner keeps
+ * the object where it is while others use it.
  *
- * Constant time, and again for each time that another core was faster. An operation of the owner that takes
- * two frees is bounded by its own size and theirs.
- * Return: CF_OK, CF_EAGAIN (nothing was done), CF_ESTALE for no object, CF_EINVAL for a heap without
- * remote frees. What else may be wrong shows later, in cf_stats.remote_failed.
+ * Constant time, and again for each time that another core was faster. An operation of the owner
+ * that takes two frees is bounded by its own size and theirs.
+ * Return: CF_OK, CF_EAGAIN (nothing was done), CF_ESTALE for no object, CF_EINVAL for a heap
+ * without remote frees. What else may be wrong shows later, in cf_stats.remote_failed.
  */
 int cf_free_remote(struct cf_heap *heap, cf_handle handle);
 
@@ -227,10 +233,10 @@ size_t cf_drain(struct cf_heap *heap, size_t most);
 /**
  * cf_check_handle() - is this a live object?
  *
- * Whose object was freed is found out, but if its slot was used again and a multiple of 2^b allocations
- * after its own has made the object that is there now. b is the bits of a stamp: 29 in wide heaps and
- * those above 8 MiB, else 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
- * A handle of another heap passes in one case of 2^b.
+ * Whose object was freed is found out, but if its slot was used again and a multiple of 2^b
+ * allocations after its own has made the object that is there now. b is the bits of a stamp: 29 in
+ * wide heaps and those above 8 MiB, else 31 less the binary logarithm of the heap's bytes (8 for 8
+ * MiB, 15 for 64 KiB). A handle of another heap passes in one case of 2^b.
  *
  * Constant time. Return: CF_OK or CF_ESTALE.
  */
@@ -246,8 +252,8 @@ size_t cf_usable_size(struct cf_heap *heap, cf_handle handle);
 /**
  * cf_deref() - address of a byte of an object of a moving heap
  *
- * The paper's dereference(): one load more than a plain pointer costs, nothing checked. Not for objects
- * larger than cf_max_contiguous(): they have no one address.
+ * The paper's dereference(): one load more than a plain pointer costs, nothing checked. Not for
+ * objects larger than cf_max_contiguous(): they have no one address.
  */
 static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_t offset)
 {
@@ -260,13 +266,14 @@ static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_
  * cf_deref_nonmoving() - address of a byte of an object of a non-moving heap
  * @block_size: that of the heap; faster if it is a constant
  *
- * The paper's dereference() there: two loads more than a plain pointer costs, nothing checked. What is
- * contiguous ends at the next multiple of @block_size. Not for objects larger than a page.
+ * The paper's dereference() there: two loads more than a plain pointer costs, nothing checked. What
+ * is contiguous ends at the next multiple of @block_size. Not for objects larger than a page.
  */
 static inline void *cf_deref_nonmoving(const struct cf_heap *heap, cf_handle handle, size_t offset,
 				       uint32_t block_size)
 {
-	const uint32_t *words = (const uint32_t *)heap; /* the first one: where block-frame 0 were */
+	/* the first one: where block-frame 0 were */
+	const uint32_t *words = (const uint32_t *)heap;
 	uint32_t slot = words[words[handle.slot] + (uint32_t)offset / block_size];
 
 	return (char *)(uintptr_t)heap + ((size_t)(words[0] + slot * (block_size / 4)) << 2) +
@@ -316,8 +323,8 @@ size_t cf_debt(struct cf_heap *heap);
  * @size: bytes
  *
  * Counts what is live now, by size-class, as if it lay as badly as it possibly could (see
- * docs/compactfit.md); so it holds for any history, and for frees in between, not for more pins. What
- * cf_malloc() really allocates may be more, never less.
+ * docs/compactfit.md); so it holds for any history, and for frees in between, not for more pins.
+ * What cf_malloc() really allocates may be more, never less.
  *
  * O(size-classes). Return: the number of objects, 0 for a wrong size.
  */
@@ -326,8 +333,9 @@ size_t cf_bound(struct cf_heap *heap, size_t size);
 /**
  * cf_max_size() - the largest object that the heap's configuration allows
  *
- * As many pages as numbers of pages have room in the block of a whole page: a quarter of the page size less
- * 5 (64 MiB in all), in a non-moving heap the block-frames of a page less 5. One page at least. Constant.
+ * As many pages as numbers of pages have room in the block of a whole page: a quarter of the page
+ * size less 5 (64 MiB in all), in a non-moving heap the block-frames of a page less 5. One page at
+ * least. Constant.
  */
 size_t cf_max_size(const struct cf_heap *heap);
 

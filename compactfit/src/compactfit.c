@@ -8,30 +8,30 @@
  *
  * What the two share is nearly all: a page is a number of blocks of c->units words each, with two
  * bitmaps (which are free, which are pinned; two-dimensional with the header's row masks) and a
- * reference from each block back to its slot at the page's end. A block holds an object in the moving
- * engine; in the non-moving engine it holds the slots of the object's block-frames, a word each: the
- * paper's block table, spread over its virtual pages (Section 3.3). Moving a block's words and
- * pointing its slot at the new place is compaction in both.
+ * reference from each block back to its slot at the page's end. A block holds an object in the
+ * moving engine; in the non-moving engine it holds the slots of the object's block-frames, a word
+ * each: the paper's block table, spread over its virtual pages (Section 3.3). Moving a block's
+ * words and pointing its slot at the new place is compaction in both.
  *
  * A slot is the paper's abstract address: a word that says where the object's block is, or, marked
  * CF_FREE, which slot is free next. Slots of a moving heap lie in pages of their own, taken when
  * needed. In a non-moving heap there is one for each block-frame, the free slots are the free
  * block-frames, and an object's slot is that of its first one.
  *
- * An object larger than a page has a block too, its spine: the numbers of pages that are its own, and a
- * handle of an object with the rest of its bytes, its tail. Its pages never move, spine and tail do as
- * any object does. In the non-moving engine its pages are block tables, and the spine has one
- * block-frame: its slot.
+ * An object larger than a page has a block too, its spine: the numbers of pages that are its own,
+ * and a handle of an object with the rest of its bytes, its tail. Its pages never move, spine and
+ * tail do as any object does. In the non-moving engine its pages are block tables, and the spine
+ * has one block-frame: its slot.
  */
 #include "compactfit.h"
 
 #define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
 #define CF_PIN_BITS 3
-#define CF_TAIL (CF_MAX_PINS + 1) /* as a number of pins: a tail, which is nobody's but its spine's */
+#define CF_TAIL (CF_MAX_PINS + 1) /* as a number of pins: a tail, its spine's alone */
 #define CF_LARGE (CF_MAX_PINS + 2) /* a spine; the number of pins is in there */
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
 #define CF_STEPS_LOG2 3 /* size-classes grow by 1/8, the paper's p (Section 2.3), or fill a page */
-#define CF_FINE_LOG2 6 /* sizes are looked up in finer steps: a class fills its page, not its step */
+#define CF_FINE_LOG2 6 /* sizes are looked up in finer steps: a class fills its page */
 #define CF_SINGLE_LOG2 7 /* and one unit long below 2^this units */
 #define CF_SINGLE (1u << CF_SINGLE_LOG2)
 #define CF_SKIPPED (CF_SINGLE - ((CF_SINGLE_LOG2 - CF_FINE_LOG2 + 1) << CF_FINE_LOG2))
@@ -39,7 +39,7 @@
 #define CF_MAX_ROWS 32u
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
-#define CF_DRAINED 2u /* remote frees that an operation does besides: more than one, so they get fewer */
+#define CF_DRAINED 2u /* remote frees that an operation does besides: so they get fewer */
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -47,7 +47,9 @@
 #define CF_INLINE static inline __attribute__((always_inline))
 #endif
 #define CF_SELDOM static __attribute__((__noinline__)) /* plain noinline is a macro in Linux */
+#ifndef CF_ATOMIC
 #define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
+#endif
 
 /* What an allocator calls a list here: pages that are full need none. */
 enum cf_list {
@@ -74,7 +76,7 @@ struct cf_remote {
 };
 
 struct cf_page {
-	uint32_t class; /* bytes from the heap to its size-class; there is one even if it is not used */
+	uint32_t class; /* bytes from the heap to its size-class; valid even if not used */
 	uint32_t where; /* its first word */
 	uint32_t meta; /* where the bitmaps and then the references are */
 	uint32_t page; /* its number */
@@ -102,7 +104,7 @@ struct cf_class {
 	uint32_t refs; /* words from the bitmaps to the references */
 	uint32_t objects;
 	uint32_t max_not_full; /* the paper's K */
-	uint32_t limit; /* not-full pages from which on a free compacts: K, none if that is deferred */
+	uint32_t limit; /* not-full pages from which on a free compacts: K, none if deferred */
 	uint32_t first[CF_NR_LISTS]; /* page numbers, 0: none */
 	uint32_t last[CF_NR_LISTS];
 	uint32_t nr[CF_NR_LISTS];
@@ -113,7 +115,7 @@ struct cf_class {
 };
 
 struct cf_heap {
-	uint32_t frames; /* non-moving: where that of slot 0 were; modulo 2^32. cf_deref_nonmoving() reads it */
+	uint32_t frames; /* non-moving: where that of slot 0 were; cf_deref_nonmoving() reads it */
 	uint32_t free_slot; /* a list that ends in fresh_slot */
 	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
 	uint32_t end_slot;
@@ -161,9 +163,9 @@ struct cf_heap {
 	struct cf_class classes[CF_MAX_CLASSES];
 	/* Other cores write or read these: not beside what the owner needs in each operation. */
 	uint32_t apart[15];
-	uint32_t remote_begun; /* since cf_init(), wrapping: entries that were given out, by anybody */
+	uint32_t remote_begun; /* wrapping: entries that were given out, by anybody */
 	uint32_t apart_too[15];
-	uint32_t remote_done; /* those that were emptied, by the owner */
+	uint32_t remote_done; /* wrapping: those that were emptied, by the owner */
 };
 
 /* A live object. */
@@ -179,7 +181,7 @@ struct cf_object {
 _Static_assert(sizeof(struct cf_page) == 64, "the header of a page is found by a shift");
 _Static_assert(CF_LARGE == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits");
 
-/* ------ words, pages, bits ---------------------------------------------------------------------- */
+/* ------ words, pages, bits -------------------------------------------------------------------- */
 
 CF_INLINE uint32_t *cf_word(struct cf_heap *heap, uint32_t word)
 {
@@ -219,8 +221,8 @@ static void cf_unlock(struct cf_heap *heap)
 }
 
 /*
- * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. Who has
- * them defines it empty.
+ * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. Who
+ * has them defines it empty.
  */
 #if defined(CF_NO_CALLS)
 #elif defined(__clang__)
@@ -248,7 +250,7 @@ CF_NO_CALLS static void cf_clear(cf_any *to, uint32_t words)
 		*to++ = 0;
 }
 
-/* ------ free pages: LIFO, and the rest that was never used --------------------------------------- */
+/* ------ free pages: LIFO, and the rest that was never used ------------------------------------ */
 
 /* A page that nobody uses; there are no used rows in it. Returns NULL if there is none. */
 CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
@@ -282,7 +284,7 @@ static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
 	heap->free_pages++;
 }
 
-/* ------ slots ------------------------------------------------------------------------------------ */
+/* ------ slots --------------------------------------------------------------------------------- */
 
 /* All slots are in use. Returns false if there is no memory for more. */
 static bool cf_more_slots(struct cf_heap *heap)
@@ -331,7 +333,9 @@ static uint32_t *cf_frame(struct cf_heap *heap, uint32_t slot)
 	return cf_word(heap, heap->frames + (slot << (heap->unit_shift - 2)));
 }
 
-/* Non-moving: fill words @from to @to of the block table at @where. There are enough block-frames. */
+/*
+ * Non-moving: fill words @from to @to of the block table at @where. There are enough block-frames.
+ */
 static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
 	uint32_t *entry = cf_word(heap, where + from);
@@ -369,9 +373,9 @@ static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, 
 }
 
 /*
- * References lead from a block to its slot, and carry a tag: the object's stamp and, in multiples of
- * pin_one below it, its pins. In 32 bits the slot is below the tag; a wide reference has a word for
- * each.
+ * References lead from a block to its slot, and carry a tag: the object's stamp and, in multiples
+ * of pin_one below it, its pins. In 32 bits the slot is below the tag; a wide reference has a word
+ * for each.
  */
 
 CF_INLINE void cf_set_ref(uint32_t *refs, uint32_t index, uint32_t slot, uint32_t tag, bool wide)
@@ -422,7 +426,7 @@ static uint32_t cf_pins(const struct cf_heap *heap, uint32_t tag)
 	return tag >> heap->pin_shift & CF_LARGE;
 }
 
-/* ------ lists of pages --------------------------------------------------------------------------- */
+/* ------ lists of pages ------------------------------------------------------------------------ */
 
 /* The last not-full page changed. */
 static void cf_reopen(struct cf_heap *heap, struct cf_class *class)
@@ -472,12 +476,12 @@ CF_INLINE void cf_append(struct cf_heap *heap, struct cf_class *class, struct cf
 }
 
 /*
- * Put a page on a list. Objects are allocated from the last page and moved away from the first. As in
- * the paper (Section 3.4), a page more than half full comes last, one at most half full to the front,
- * but behind the first. So the first page alone may have blocks that were free from the start: of all
- * others each free block is one that was freed and not allocated again since, so there are at most as
- * many pages, and one, as there were such frees. That is what Proposition 1 needs; with the paper's own
- * order it does not hold.
+ * Put a page on a list. Objects are allocated from the last page and moved away from the first. As
+ * in the paper (Section 3.4), a page more than half full comes last, one at most half full to the
+ * front, but behind the first. So the first page alone may have blocks that were free from the
+ * start: of all others each free block is one that was freed and not allocated again since, so
+ * there are at most as many pages, and one, as there were such frees. That is what Proposition 1
+ * needs; with the paper's own order it does not hold.
  */
 static void cf_link(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 		    uint32_t list)
@@ -515,8 +519,8 @@ CF_SELDOM int cf_relist(struct cf_heap *heap, struct cf_class *class, struct cf_
 }
 
 /*
- * A not-full page is only half full now: as cf_link() would put it, behind the first one. It is neither
- * that nor the next. Always CF_OK.
+ * A not-full page is only half full now: as cf_link() would put it, behind the first one. It is
+ * neither that nor the next. Always CF_OK.
  */
 CF_SELDOM int cf_to_front(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
@@ -538,7 +542,7 @@ CF_SELDOM int cf_to_front(struct cf_heap *heap, struct cf_class *class, struct c
 	return CF_OK;
 }
 
-/* ------ blocks ----------------------------------------------------------------------------------- */
+/* ------ blocks -------------------------------------------------------------------------------- */
 
 static uint32_t cf_row_all(const struct cf_class *class, uint32_t row)
 {
@@ -566,8 +570,8 @@ CF_INLINE void cf_begin_row(struct cf_class *class, struct cf_page *header, uint
 }
 
 /*
- * A row has no free block any more, so the page may be full. It is the open one: the last not-full page.
- * Always CF_OK, for a caller that is done.
+ * A row has no free block any more, so the page may be full. It is the open one: the last not-full
+ * page. Always CF_OK, for a caller that is done.
  */
 CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
@@ -598,8 +602,8 @@ CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struc
 }
 
 /*
- * There is no open page: open one. A page on CF_STUCK gets an object that can be moved, and a free page
- * will do. Returns NULL if there is no memory.
+ * There is no open page: open one. A page on CF_STUCK gets an object that can be moved, and a free
+ * page will do. Returns NULL if there is no memory.
  */
 CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *class)
 {
@@ -719,8 +723,8 @@ CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 }
 
 /*
- * A block of a full page is not used any more: the paper's compaction, Listing 1. The page becomes a
- * not-full one (Rule 1), or is filled again (Rule 2). Always CF_OK.
+ * A block of a full page is not used any more: the paper's compaction, Listing 1. The page becomes
+ * a not-full one (Rule 1), or is filled again (Rule 2). Always CF_OK.
  */
 CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class,
 				    struct cf_page *header, uint32_t index)
@@ -742,7 +746,10 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 	return CF_OK;
 }
 
-/* A block is not used any more. Always CF_OK. Not inlined, so that who calls it last needs few registers. */
+/*
+ * A block is not used any more. Always CF_OK. Not inlined, so that who calls it last needs few
+ * registers.
+ */
 CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 			    uint32_t index)
 {
@@ -759,9 +766,11 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
 	return CF_OK;
 }
 
-/* ------ objects ---------------------------------------------------------------------------------- */
+/* ------ objects ------------------------------------------------------------------------------- */
 
-/* The size-class for a size, NULL if it is 0 or too large. The last two arguments are the heap's. */
+/*
+ * The size-class for a size, NULL if it is 0 or too large. The last two arguments are the heap's.
+ */
 CF_INLINE struct cf_class *cf_class_for(struct cf_heap *heap, size_t size, uint32_t max_size,
 					uint32_t unit_shift)
 {
@@ -818,7 +827,9 @@ CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	return CF_OK;
 }
 
-/* Whatever an allocation can need. Non-moving: with block-frames; a spine has one only, its slot. */
+/*
+ * Whatever an allocation can need. Non-moving: with block-frames; a spine has one only, its slot.
+ */
 CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bool spine,
 				cf_handle *handle)
 {
@@ -909,8 +920,8 @@ CF_INLINE int cf_allocate_fast(struct cf_heap *heap, struct cf_class *class, boo
 }
 
 /*
- * Where is the object that the handle is said to be of? False if there is none. @words are the heap's.
- * A page without objects has no used rows.
+ * Where is the object that the handle is said to be of? False if there is none. @words are the
+ * heap's. A page without objects has no used rows.
  */
 CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
 			 struct cf_object *object)
@@ -939,9 +950,9 @@ CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
 }
 
 /*
- * Find the object; false if the handle is stale. Any 64 bits may be asked about: a used block of a page
- * of objects, whose reference is the handle's slot and stamp, is beyond doubt, wherever the handle came
- * from.
+ * Find the object; false if the handle is stale. Any 64 bits may be asked about: a used block of a
+ * page of objects, whose reference is the handle's slot and stamp, is beyond doubt, wherever the
+ * handle came from.
  */
 static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *object)
 {
@@ -959,7 +970,9 @@ static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object
 	return cf_find(heap, handle, object) && cf_pins(heap, object->tag) != CF_TAIL;
 }
 
-/* Free the block and the slot of an object. Non-moving: @frames block-frames, that of the slot too. */
+/*
+ * Free the block and the slot of an object. Non-moving: @frames block-frames, that of the slot too.
+ */
 CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, uint32_t slot,
 		       uint32_t frames)
 {
@@ -972,7 +985,7 @@ CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, 
 	cf_give_block(heap, object->class, object->header, object->index);
 }
 
-/* ------ objects larger than a page ---------------------------------------------------------------- */
+/* ------ objects larger than a page ------------------------------------------------------------ */
 
 CF_INLINE bool cf_is_large(const struct cf_heap *heap, const struct cf_object *object)
 {
@@ -1002,7 +1015,9 @@ static uint32_t cf_rest(const struct cf_heap *heap, size_t size)
 	return (uint32_t)size & (heap->page_bytes - 1);
 }
 
-/* Pages that @blocks blocks more of a size-class take: each page that is not full has room for one. */
+/*
+ * Pages that @blocks blocks more of a size-class take: each page that is not full has room for one.
+ */
 static uint32_t cf_pages_for(struct cf_heap *heap, const struct cf_class *class, uint32_t blocks)
 {
 	uint32_t loose = class->nr[CF_NOT_FULL] + class->nr[CF_STUCK], page;
@@ -1010,7 +1025,7 @@ static uint32_t cf_pages_for(struct cf_heap *heap, const struct cf_class *class,
 	if (loose >= blocks)
 		return 0;
 	if (loose) { /* the only one */
-		page = class->first[CF_NOT_FULL] ? class->first[CF_NOT_FULL] : class->first[CF_STUCK];
+		page = class->first[class->nr[CF_NOT_FULL] ? CF_NOT_FULL : CF_STUCK];
 		blocks -= cf_min(blocks, class->per_page - cf_page(heap, page)->used);
 	}
 	return (blocks + class->per_page - 1) / class->per_page;
@@ -1041,7 +1056,9 @@ static bool cf_have_room(struct cf_heap *heap, uint32_t pages, const struct cf_c
 	return heap->free_pages >= pages + cf_pages_for_slots(heap, tail ? 2 : 1);
 }
 
-/* The size-class for blocks of at least @size bytes, at multiples of @align; NULL if there is none. */
+/*
+ * The size-class for blocks of at least @size bytes, at multiples of @align; NULL if there is none.
+ */
 static struct cf_class *cf_aligned_class(struct cf_heap *heap, size_t align, size_t size)
 {
 	struct cf_class *class = cf_class_of_size(heap, size);
@@ -1053,8 +1070,8 @@ static struct cf_class *cf_aligned_class(struct cf_heap *heap, size_t align, siz
 }
 
 /*
- * Allocate an object larger than a page, its first @without pages left out: they are the caller's to
- * give. Pages are aligned to whatever may be asked for.
+ * Allocate an object larger than a page, its first @without pages left out: they are the caller's
+ * to give. Pages are aligned to whatever may be asked for.
  */
 static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, uint32_t without,
 			     cf_handle *handle)
@@ -1100,8 +1117,8 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
  * Allocate an object of any size, in @class if that is not NULL; without its first pages as by
  * cf_allocate_large().
  */
-CF_INLINE int cf_allocate_any(struct cf_heap *heap, struct cf_class *class, size_t align, size_t size,
-			      uint32_t without, cf_handle *handle)
+CF_INLINE int cf_allocate_any(struct cf_heap *heap, struct cf_class *class, size_t align,
+			      size_t size, uint32_t without, cf_handle *handle)
 {
 	if (CF_LIKELY(class))
 		return cf_allocate(heap, class, handle);
@@ -1147,7 +1164,7 @@ CF_INLINE void cf_release_any(struct cf_heap *heap, const struct cf_object *obje
 		cf_release(heap, object, slot, object->class->units);
 }
 
-/* ------ pinned objects ---------------------------------------------------------------------------- */
+/* ------ pinned objects ------------------------------------------------------------------------ */
 
 CF_INLINE uint32_t cf_pins_of(struct cf_heap *heap, const struct cf_object *object)
 {
@@ -1165,7 +1182,10 @@ static void cf_set_pinned(struct cf_object *object, bool pinned)
 	class->pinned += pinned ? 1 : UINT32_MAX;
 }
 
-/* An object of a page on CF_STUCK can be moved again: then the page would be one not-full page more. */
+/*
+ * An object of a page on CF_STUCK can be moved again: then the page would be one not-full page
+ * more.
+ */
 static void cf_unstick(struct cf_heap *heap, struct cf_object *object)
 {
 	struct cf_class *class = object->class;
@@ -1189,8 +1209,9 @@ static void cf_count_pin(struct cf_heap *heap, struct cf_object *object, uint32_
 }
 
 /*
- * The first pin is set, or the last one taken away: of the tail, if the object is large, as its pages do
- * not move anyway. Makes the object the one that is pinned; false if there is none to move.
+ * The first pin is set, or the last one taken away: of the tail, if the object is large, as its
+ * pages do not move anyway. Makes the object the one that is pinned; false if there is none to
+ * move.
  */
 static bool cf_first_pin(struct cf_heap *heap, struct cf_object *object, bool pinned)
 {
@@ -1202,7 +1223,7 @@ static bool cf_first_pin(struct cf_heap *heap, struct cf_object *object, bool pi
 	return true;
 }
 
-/* ------ the owner's part of remote frees ---------------------------------------------------------- */
+/* ------ the owner's part of remote frees ------------------------------------------------------ */
 
 CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
 {
@@ -1228,7 +1249,10 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 		struct cf_object object, pinned;
 		cf_handle handle;
 
-		/* Pairs with the store that ends cf_free_remote(): what was done to the object, and the stamp. */
+		/*
+		 * Pairs with the store that ends cf_free_remote(): what was done to the object, and
+		 * the stamp.
+		 */
 		handle.slot = __atomic_load_n(&entry->slot, __ATOMIC_ACQUIRE);
 		if (!handle.slot)
 			break;
@@ -1240,7 +1264,10 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 			heap->remote_failed++;
 			continue;
 		}
-		/* The pin that kept it where it is for the other core. Not unpinned: it would move before it is freed. */
+		/*
+		 * The pin that kept it where it is for the other core. Not unpinned: it would move
+		 * before it is freed.
+		 */
 		pinned = object;
 		if (cf_pins_of(heap, &object))
 			cf_first_pin(heap, &pinned, false);
@@ -1261,7 +1288,7 @@ CF_INLINE void cf_enter(struct cf_heap *heap)
 		cf_drain_locked(heap, CF_DRAINED);
 }
 
-/* ------ the calls --------------------------------------------------------------------------------- */
+/* ------ the calls ----------------------------------------------------------------------------- */
 
 CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, size_t align, size_t size,
 			    cf_handle *handle)
@@ -1275,8 +1302,8 @@ CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, size_t
 }
 
 /*
- * A heap that is not moving, or has lock hooks, or remote frees, or is wide. Or a size for which there is
- * no class.
+ * A heap that is not moving, or has lock hooks, or remote frees, or is wide. Or a size for which
+ * there is no class.
  */
 CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *handle)
 {
@@ -1310,13 +1337,19 @@ static size_t cf_usable(struct cf_heap *heap, const struct cf_object *object)
 	const uint32_t *spine = cf_spine(heap, object);
 	struct cf_object tail;
 
+	size_t size;
+
 	if (!cf_is_large(heap, object))
 		return (size_t)object->class->units << heap->unit_shift;
-	return (size_t)spine[CF_SPINE_PAGES] * heap->page_bytes +
-	       (cf_find_tail(heap, spine, &tail) ? (size_t)tail.class->units << heap->unit_shift : 0);
+	size = (size_t)spine[CF_SPINE_PAGES] * heap->page_bytes;
+	if (cf_find_tail(heap, spine, &tail))
+		size += (size_t)tail.class->units << heap->unit_shift;
+	return size;
 }
 
-/* Byte @offset of an object, and how many there are contiguous from there on; NULL and 0 if none. */
+/*
+ * Byte @offset of an object, and how many there are contiguous from there on; NULL and 0 if none.
+ */
 static void *cf_piece(struct cf_heap *heap, const struct cf_object *object, size_t offset,
 		      size_t *length)
 {
@@ -1393,12 +1426,16 @@ CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
 
 CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle);
 
-/* cf_free_any() in a moving heap without lock hooks and remote frees, for an object that is not pinned. */
+/*
+ * cf_free_any() in a moving heap without lock hooks and remote frees, for an object that is not
+ * pinned.
+ */
 CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t words, bool wide)
 {
 	struct cf_object object;
 
-	if (CF_UNLIKELY(handle.stamp & heap->stamp_low || !cf_locate(heap, handle, words, &object) ||
+	if (CF_UNLIKELY(handle.stamp & heap->stamp_low ||
+			!cf_locate(heap, handle, words, &object) ||
 			!cf_ref_is(object.meta + object.class->refs, object.index, handle, wide)))
 		return wide ? cf_free_any(heap, handle) : cf_free_other(heap, handle);
 	cf_give_slot(heap, handle.slot);
@@ -1468,7 +1505,8 @@ static void cf_copy_from(struct cf_heap *heap, const struct cf_object *from,
 }
 
 /* cf_realloc() where the old or the new size is larger than a page. */
-static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handle handle, size_t size)
+static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handle handle,
+			   size_t size)
 {
 	uint32_t pages = cf_whole_pages(heap, size), common = 0, i;
 	uint32_t *from = cf_spine(heap, old), *to;
@@ -1568,7 +1606,7 @@ void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *lengt
 	return byte;
 }
 
-/* ------ pins -------------------------------------------------------------------------------------- */
+/* ------ pins ---------------------------------------------------------------------------------- */
 
 int cf_pin(struct cf_heap *heap, cf_handle handle)
 {
@@ -1618,7 +1656,7 @@ out:
 	return status;
 }
 
-/* ------ remote frees ------------------------------------------------------------------------------ */
+/* ------ remote frees -------------------------------------------------------------------------- */
 
 int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 {
@@ -1632,8 +1670,8 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 		return CF_ESTALE;
 	do {
 		/*
-		 * In this order, so that entries given out are never fewer than those emptied. Pairs with the
-		 * store in cf_drain_locked().
+		 * In this order, so that entries given out are never fewer than those emptied.
+		 * Pairs with the store in cf_drain_locked().
 		 */
 		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
 		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
@@ -1663,7 +1701,7 @@ size_t cf_drain(struct cf_heap *heap, size_t most)
 	return done;
 }
 
-/* ------ deferred compaction ---------------------------------------------------------------------- */
+/* ------ deferred compaction ------------------------------------------------------------------- */
 
 static uint32_t cf_class_debt(const struct cf_class *class)
 {
@@ -1706,7 +1744,7 @@ out:
 	return moved;
 }
 
-/* ------ what the heap guarantees, what it holds -------------------------------------------------- */
+/* ------ what the heap guarantees, what it holds ----------------------------------------------- */
 
 size_t cf_max_size(const struct cf_heap *heap)
 {
@@ -1765,8 +1803,8 @@ static uint32_t cf_slot_pages(const struct cf_heap *heap, uint32_t objects)
 }
 
 /*
- * The most pages that will be occupied with @more objects more, of which each adds one to @class, if
- * that is not NULL, one to @spine likewise, and has @whole pages of its own.
+ * The most pages that will be occupied with @more objects more, of which each adds one to @class,
+ * if that is not NULL, one to @spine likewise, and has @whole pages of its own.
  */
 static uint64_t cf_worst_with(const struct cf_heap *heap, const struct cf_class *class,
 			      const struct cf_class *spine, uint32_t whole, uint32_t more)
@@ -1843,7 +1881,7 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 	cf_unlock(heap);
 }
 
-/* ------ invariants ------------------------------------------------------------------------------- */
+/* ------ invariants ---------------------------------------------------------------------------- */
 
 /* What the heap consists of, counted. */
 struct cf_census {
@@ -1861,7 +1899,8 @@ static const char *cf_verify_large(struct cf_heap *heap, struct cf_object *objec
 	struct cf_object tail;
 	uint32_t i, page, row;
 
-	if (spine[CF_SPINE_SLOT] != slot || object->class->units < CF_SPINE_FIRST + spine[CF_SPINE_PAGES])
+	if (spine[CF_SPINE_SLOT] != slot ||
+	    object->class->units < CF_SPINE_FIRST + spine[CF_SPINE_PAGES])
 		return "a large object's block is its spine";
 	for (i = 0; i < spine[CF_SPINE_PAGES]; i++) {
 		page = spine[CF_SPINE_FIRST + i];
@@ -1893,7 +1932,8 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 	const char *wrong;
 
 	for (index = 0; index < class->per_page; index++) {
-		struct cf_object object = { .class = class, .where = cf_where(class, header, index) };
+		struct cf_object object = { .class = class,
+					    .where = cf_where(class, header, index) };
 		uint32_t row = index / 32, bit = 1u << index % 32, slot, pins_of;
 		bool pinned;
 
@@ -1969,7 +2009,8 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
 const char *cf_verify(struct cf_heap *heap)
 {
 	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS] = { 0, 0, 0 };
-	uint32_t others = 0, total = 0, slots = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
+	uint32_t others = 0, total = 0;
+	uint32_t slots = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
 	struct cf_census census = { 0, 0, 0, 0, 0 };
 	const char *wrong = NULL;
 
@@ -2001,15 +2042,18 @@ const char *cf_verify(struct cf_heap *heap)
 		if (cf_page(heap, page)->used)
 			wrong = "a page on the list of free pages is free";
 	if (!wrong && others != heap->handle_pages + heap->large_pages)
-		wrong = "each page is for objects, a large object's, for handles or on the list of free pages";
+		wrong = "each page is for objects, a large object's, for handles or listed as free";
 	if (!wrong && (census.large_pages != heap->large_pages || census.tails != heap->tails ||
 		       census.bare_pinned != heap->bare_pinned))
 		wrong = "the heap's counts are those of its large objects";
-	for (slot = heap->free_slot; slot != heap->fresh_slot && !wrong; slot = *cf_word(heap, slot) & ~CF_FREE, slots++)
+	for (slot = heap->free_slot; slot != heap->fresh_slot && !wrong; slots++) {
 		if (!(*cf_word(heap, slot) & CF_FREE))
 			wrong = "a slot on the list of free slots is free";
+		slot = *cf_word(heap, slot) & ~CF_FREE;
+	}
 	if (!wrong && heap->nonmoving &&
-	    (slots != heap->free_frames || census.frames + slots != heap->end_slot - heap->first_slot))
+	    (slots != heap->free_frames ||
+	     census.frames + slots != heap->end_slot - heap->first_slot))
 		wrong = "each block-frame is an object's or free";
 	if (!wrong && !heap->nonmoving && total + slots != heap->handle_pages << heap->page_shift)
 		wrong = "each slot is an object's or free";
@@ -2017,7 +2061,7 @@ const char *cf_verify(struct cf_heap *heap)
 	return wrong;
 }
 
-/* ------ making a heap ---------------------------------------------------------------------------- */
+/* ------ making a heap ------------------------------------------------------------------------- */
 
 static uint32_t cf_meta_bytes(uint32_t blocks, uint32_t ref_bytes)
 {
@@ -2036,8 +2080,8 @@ static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_
 }
 
 /*
- * The size-class of at least @units words a block. As large as the page allows for as many blocks, if a
- * larger block costs nothing: not if each word is a block-frame.
+ * The size-class of at least @units words a block. As large as the page allows for as many blocks,
+ * if a larger block costs nothing: not if each word is a block-frame.
  */
 static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t units)
 {
@@ -2052,7 +2096,9 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	} else {
 		class->per_page = blocks;
 		meta = cf_meta_bytes(blocks, ref_bytes);
-		/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
+		/*
+		 * What is left over is for the blocks, in steps that keep them aligned to 16 bytes.
+		 */
 		more = heap->nonmoving ? 0 : (words - meta / 4) / blocks & ~3u;
 		class->units = more > units ? more : units;
 		class->meta = words - meta / 4;
@@ -2109,9 +2155,9 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 }
 
 /*
- * How many block-frames, and how many virtual pages for them. Even if each page holds the class that
- * fits it worst, and each class has its not-full pages, the block-frames shall be used up first. An
- * eighth of the memory is all that is given to not-full pages beyond one a class.
+ * How many block-frames, and how many virtual pages for them. Even if each page holds the class
+ * that fits it worst, and each class has its not-full pages, the block-frames shall be used up
+ * first. An eighth of the memory is all that is given to not-full pages beyond one a class.
  */
 static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32_t *pages)
 {

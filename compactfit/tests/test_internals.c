@@ -169,7 +169,7 @@ static const struct breakage breakages[] = {
 	{ "a size-class has at most K not-full pages (Invariant 1)", too_many, CF_MOVING },
 	{ "the size-classes' counts are those of their pages", objects_wrong, CF_MOVING },
 	{ "a page on the list of free pages is free", free_page_used, CF_MOVING },
-	{ "each page is for objects, a large object's, for handles or on the list of free pages", page_lost, CF_MOVING },
+	{ "each page is for objects, a large object's, for handles or listed as free", page_lost, CF_MOVING },
 	{ "a large object's block is its spine", spine_too_small, CF_MOVING },
 	{ "a large object's pages are its own", pages_elsewhere, CF_NONMOVING },
 	{ "a large object's block is its spine", slot_of_spine, CF_MOVING },
