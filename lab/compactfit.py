@@ -269,16 +269,23 @@ def fuzzed(soak: bool) -> Found:
 
 def read(_: bool) -> Found:
     """What clang-tidy and cppcheck have to say; about the C++ header, as a test uses it."""
-    # test_internals.c includes the library; traced.c does what recorded programs may, misuse too
+    # test_internals.c includes the library; traced.c does what recorded programs may, misuse too,
+    # and record.c defines functions of libc, which names their parameters otherwise
     misuse = SOURCE / "tests/traced.c"
-    tests = sorted(str(one) for one in (SOURCE / "tests").glob("*.c") if one != misuse)
+    others = (misuse, SOURCE / "tools/record.c")
+    units = sorted(
+        str(one)
+        for name in ("tests", "bench", "tools")
+        for one in (SOURCE / name).glob("*.c")
+        if one not in others
+    )
     include = f"-I{SOURCE}/include"
     cppcheck = ["cppcheck", "-q", "--enable=warning,performance,portability", "--inline-suppr"]
     cppcheck += [f"-i{misuse}"]
-    folders = [str(SOURCE / name) for name in ("src", "include", "tests", "bench")]
+    folders = [str(SOURCE / name) for name in ("src", "include", "tests", "bench", "tools")]
     commands = {
         "clang-tidy finds nothing in C": [
-            *("clang-tidy", "--quiet", *tests, "--", "-std=gnu11", include),
+            *("clang-tidy", "--quiet", *units, "--", "-std=gnu11", include),
         ],
         "clang-tidy finds nothing in C++": [
             *("clang-tidy", "--quiet", str(SOURCE / "tests/test_cpp.cpp")),

@@ -246,7 +246,7 @@ static const struct allocator nothing = { .alloc = nothing_object, .release = no
 	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_pin, &no_cf,     \
 	  cf_resize, &cf_handles }
 #define OWN(name, title, call)                                                                    \
-	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &call,      \
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &(call),    \
 	  NULL, NULL }
 #define PROCESS(name, title, preload, begin)                                                      \
 	{ name, title, preload, false, begin, process_object, process_release, NULL, &nothing,     \

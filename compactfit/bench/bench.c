@@ -135,7 +135,8 @@ static void print_numbers(const char *name, const uint64_t *values, size_t nr)
 	printf("]");
 }
 
-static void print_series(const char *name, const struct series *s)
+/* Print a series, and be done with it. */
+static void print_series(const char *name, struct series *s)
 {
 	printf(", \"%s\": {", name);
 	print_numbers("size", s->size, s->nr);
@@ -144,6 +145,9 @@ static void print_series(const char *name, const struct series *s)
 	printf(", ");
 	print_numbers("copied", s->copied, s->nr);
 	printf("}");
+	free(s->size);
+	free(s->instructions);
+	free(s->copied);
 }
 
 void print_head(const char *experiment)
@@ -383,7 +387,7 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; argc >= 3 && argc <= 6 && i < sizeof(experiments) / sizeof(experiments[0]); i++) {
 		a = allocator_named(argv[2]);
-		if (!a || strcmp(argv[1], experiments[i].name))
+		if (!a || strcmp(argv[1], experiments[i].name) != 0)
 			continue;
 		if (argc > 3)
 			setup.k = (unsigned int)strtoul(argv[3], NULL, 0);

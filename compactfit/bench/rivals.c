@@ -47,7 +47,7 @@ INLINE size_t size_of(const struct block *block)
 INLINE struct block *after(struct block *block)
 {
 	return (struct block *)((char *)block + offsetof(struct block, next) + size_of(block) -
-				sizeof(block->before));
+				sizeof(void *));
 }
 
 INLINE unsigned int log2_of(size_t size)
@@ -184,7 +184,7 @@ INLINE void *alloc(enum kind kind, struct rival *heap, size_t size)
 	unfile(kind, heap, block);
 	if (size_of(block) >= size + sizeof(*block)) {
 		/* what is left over: its header is one word, the other belongs to the object before */
-		rest = (struct block *)((char *)block + OVERHEAD + size - sizeof(block->before));
+		rest = (struct block *)((char *)block + OVERHEAD + size - sizeof(void *));
 		rest->size = (size_of(block) - size - sizeof(rest->size)) | FREE;
 		block->size = size | (block->size & FLAGS);
 		after(rest)->before = rest;

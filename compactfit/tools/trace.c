@@ -82,7 +82,7 @@ static const char *read_header(const uint8_t *bytes, size_t size, struct trace *
 {
 	size_t header, i, room = sizeof(trace->command) - 1;
 
-	if (size < TRACE_FIXED || memcmp(bytes, TRACE_MAGIC, 8))
+	if (size < TRACE_FIXED || memcmp(bytes, TRACE_MAGIC, 8) != 0)
 		return "this is no trace of allocations";
 	if (little(bytes + 8) != TRACE_VERSION)
 		return "this trace is of another version than 1";

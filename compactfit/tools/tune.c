@@ -81,7 +81,7 @@ static struct parts parts_of(const struct tune *tune, uint64_t size)
 		size = 1; /* what malloc(0) is elsewhere */
 	if (size <= page) {
 		parts.class[0] = class_of(tune, size);
-	} else if (size <= tune->max_size) {
+	} else if (page && size <= tune->max_size) {
 		parts.pages = size / page;
 		if (size % page)
 			parts.class[0] = class_of(tune, size % page);
