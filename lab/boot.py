@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,7 @@ class BootResult:
     seconds: float  # wall clock, boot and shutdown included
     timed_out: bool
     panic: str | None  # the kernel's report of a panic, oops or warning
+    signal: int | None  # that QEMU died of
     command: list[str]  # exactly what was run
 
     def check(self) -> "BootResult":
@@ -58,6 +60,9 @@ class BootResult:
             raise LabError(f"the kernel reported: {self.panic.splitlines()[0]}", self.panic)
         if self.timed_out:
             raise LabError(f"the guest did not end within {self.seconds:.0f} s", end)
+        if self.signal:
+            reason = signal.strsignal(self.signal)
+            raise LabError(f"QEMU died of signal {self.signal} ({reason})", self.errors + end)
         if self.status is None:
             raise LabError("the guest stopped before the command ended", self.errors + end)
         if self.status:
@@ -90,6 +95,19 @@ def stale_breakpoint(text: str) -> bool:
     return before is not None and before[1] != "cc"
 
 
+def qemus_mistake(result: BootResult) -> str | None:
+    """What QEMU did wrong if a guest died of it.
+
+    Its own death is one: QEMU 7.2 reads the table of memory regions on one CPU while another CPU,
+    which gives addresses to PCI devices, replaces it. SIGKILL is not: somebody wanted that.
+    """
+    if stale_breakpoint(result.console):
+        return "QEMU ran code that is not there (an int3 oops)"
+    if result.signal and result.signal != signal.SIGKILL:
+        return f"QEMU died of signal {result.signal} ({signal.strsignal(result.signal)})"
+    return None
+
+
 def find_report(text: str) -> str | None:
     """The first panic, oops or warning of a kernel log, to its end trace or for 60 lines."""
     lines = STAMP.sub("", text).splitlines()
@@ -118,8 +136,11 @@ def _folder() -> Iterator[Path]:
 
 def _watch(
     command: list[str], folder: Path, output: Path, timeout: float, listener: Listener | None
-) -> tuple[float, bool]:
-    """Run the command to its end or its time limit; tell the listener what `output` gains."""
+) -> tuple[float, bool, int]:
+    """Run the command to its end or its time limit; tell the listener what `output` gains.
+
+    Returns its seconds, whether they were too many, and the status it ended with.
+    """
     if shutil.which("qemu-system-x86_64") is None:
         raise LabError("QEMU is missing: run `./gcma setup`")
     start = time.monotonic()
@@ -138,7 +159,7 @@ def _watch(
                 timed_out = time.monotonic() - start > timeout
             if listener:
                 shown = _tell(output, shown, listener)
-    return time.monotonic() - start, timed_out
+    return time.monotonic() - start, timed_out, guest.returncode
 
 
 def _environment() -> dict[str, str]:
@@ -166,6 +187,12 @@ def _read(path: Path) -> str:
 
 # System: virtme-ng
 
+# vng does not tell how QEMU ended.
+QEMU = """\
+#!/bin/sh
+qemu-system-x86_64 "$@"
+echo $? >{status}
+"""
 # virtme-ng's own ports need udev to get their names; ours are found by the name in sysfs.
 START = """\
 port() {{
@@ -196,9 +223,10 @@ def system(
     """
     for _ in range(BOOTS):
         result = _system(kernel, machine, script, share=share, timeout=timeout, listener=listener)
-        if not stale_breakpoint(result.console):
+        mistake = qemus_mistake(result)
+        if not mistake:
             break
-        console.say("QEMU ran code that is not there (an int3 oops): booting again")
+        console.say(f"{mistake}: booting again")
     return result
 
 
@@ -218,21 +246,26 @@ def _system(
         (exchange / "start").write_text(
             START.format(cwd=shlex.quote(str(Path.cwd())), cache=shlex.quote(str(paths.cache())))
         )
+        qemu = folder / "qemu"
+        qemu.write_text(QEMU.format(status=shlex.quote(str(folder / "qemu.status"))))
+        qemu.chmod(0o755)
         ports = ["-device", "virtio-serial-pci,id=gcma"]
         for name in ("output", "errors"):
             ports += ["-chardev", f"file,id=gcma.{name},path={folder / name}"]
             ports += ["-device", f"virtserialport,bus=gcma.0,name=gcma.{name},chardev=gcma.{name}"]
         command = [
             *_vng(kernel, machine),
+            f"--qemu={shlex.quote(str(qemu))}",  # vng hands it to a shell
             "--verbose",  # the kernel's log to stderr
             f"--qemu-opts={shlex.join(ports)}",
             f"--rwdir={SHARE}={exchange}",
             *([f"--rwdir={SHARE}/share={share.resolve()}"] if share else []),
             *("--exec", f"sh {SHARE}/start"),
         ]
-        seconds, timed_out = _watch(command, folder, folder / "output", timeout, listener)
+        seconds, timed_out, _ = _watch(command, folder, folder / "output", timeout, listener)
         log = _read(folder / "stderr")
         status = _read(exchange / "status").strip()
+        end = int(_read(folder / "qemu.status").strip() or 0)
         return BootResult(
             output=_read(folder / "output"),
             errors=_read(folder / "errors"),
@@ -241,6 +274,7 @@ def _system(
             seconds=seconds,
             timed_out=timed_out,
             panic=find_report(log),
+            signal=end - 128 if end > 128 else None,  # as a shell has it
             command=command,
         )
 
@@ -323,7 +357,7 @@ def exact(
             *("-kernel", str(kernel.image), "-initrd", str(initramfs)),
             *("-append", " ".join(args)),
         ]
-        seconds, timed_out = _watch(command, folder, output, timeout, listener)
+        seconds, timed_out, end = _watch(command, folder, output, timeout, listener)
         text = _read(log)
         return BootResult(
             output=_read(output),
@@ -333,6 +367,7 @@ def exact(
             seconds=seconds,
             timed_out=timed_out,
             panic=find_report(text),
+            signal=-end if end < 0 else None,  # as Python has it
             command=command,
         )
 

@@ -2,6 +2,7 @@
 """Reading what a guest left behind, without booting one."""
 
 import io
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ def result(**changes: object) -> boot.BootResult:
         "seconds": 9.0,
         "timed_out": False,
         "panic": None,
+        "signal": None,
         "command": [],
     }
     return boot.BootResult(**(values | changes))  # type: ignore[arg-type]
@@ -55,28 +57,46 @@ def test_breakpoint_that_is_not_in_memory_is_told_from_a_true_one() -> None:
 
 
 @pytest.fixture
-def booted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The consoles of system guests to come; the last one stays."""
-    consoles: list[str] = []
+def booted(monkeypatch: pytest.MonkeyPatch) -> list[boot.BootResult]:
+    """The ends of system guests to come; the last one stays."""
+    ends: list[boot.BootResult] = []
 
     def one(*_: object, **__: object) -> boot.BootResult:
-        return result(console=consoles.pop(0) if len(consoles) > 1 else consoles[0])
+        return ends.pop(0) if len(ends) > 1 else ends[0]
 
     monkeypatch.setattr(boot, "_system", one)
-    return consoles
+    return ends
 
 
+BROKEN = [
+    result(console=INT3.format(before="0f", at="1f"), panic="Oops: int3"),
+    result(signal=signal.SIGSEGV, status=None),
+    result(signal=signal.SIGABRT, status=None),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
 def test_guest_that_qemu_broke_boots_again(
-    booted: list[str], capsys: pytest.CaptureFixture[str]
+    broken: boot.BootResult, booted: list[boot.BootResult], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    booted += [INT3.format(before="0f", at="1f"), "fine\n"]
-    assert boot.system(KERNEL, Machine(), "true").console == "fine\n"
+    booted += [broken, result()]
+    boot.system(KERNEL, Machine(), "true").check()
     assert "booting again" in capsys.readouterr().err
 
 
-def test_guest_that_qemu_always_breaks_is_given_up(booted: list[str]) -> None:
-    booted.append(INT3.format(before="0f", at="1f"))
-    assert "int3" in boot.system(KERNEL, Machine(), "true").console
+@pytest.mark.parametrize("broken", BROKEN)
+def test_guest_that_qemu_always_breaks_is_given_up(
+    broken: boot.BootResult, booted: list[boot.BootResult]
+) -> None:
+    booted.append(broken)
+    with pytest.raises(LabError, match=r"int3|QEMU died of signal"):
+        boot.system(KERNEL, Machine(), "true").check()
+
+
+def test_guest_that_somebody_killed_does_not_boot_again(booted: list[boot.BootResult]) -> None:
+    booted += [result(signal=signal.SIGKILL, status=None), result()]
+    with pytest.raises(LabError, match="QEMU died of signal 9"):
+        boot.system(KERNEL, Machine(), "true").check()
 
 
 def test_warning_is_cut_out_of_the_log() -> None:

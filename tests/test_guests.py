@@ -2,13 +2,15 @@
 """Both ways to boot, on the kernel that is being tested."""
 
 import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab import boot, build
+from lab import boot, build, paths
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -42,6 +44,33 @@ def test_output_errors_and_status_come_back(way: Boot, kernel: Kernel, machine: 
     assert "to-stdout" in "".join(heard)
     assert result.panic is None
     assert "Linux version" in result.console
+
+
+def _crash_qemu() -> None:
+    for status in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            words = status.read_bytes().split(b"\0")
+            if b"qemu" in words[0] and any(str(paths.cache()).encode() in word for word in words):
+                os.kill(int(status.parent.name), signal.SIGSEGV)
+
+
+def test_death_of_qemu_is_seen(kernel: Kernel, machine: Machine) -> None:
+    heard: list[str] = []
+
+    def crash_the_first(text: str) -> None:
+        heard.append(text)
+        if len(heard) == 1:
+            _crash_qemu()
+
+    script = "echo begun; sleep 2; echo ended"
+    result = boot.system(kernel, machine, script, listener=crash_the_first).check()
+    assert result.output.split() == ["begun", "ended"]
+    assert "".join(heard).count("begun") == 2
+    heard.clear()
+    result = boot.exact(
+        kernel, machine, "echo begun; while :; do :; done", listener=crash_the_first
+    )
+    assert result.signal == signal.SIGSEGV
 
 
 @WAYS
