@@ -3,8 +3,10 @@
 #include "allocators.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "compactfit.h"
 #include "crates.h"
@@ -278,4 +280,14 @@ const struct allocator *allocator_named(const char *name)
 		if (!strcmp(allocators[i].name, name))
 			return &allocators[i];
 	return NULL;
+}
+
+void allocator_preload(const struct allocator *allocator, char **argv)
+{
+	if (!allocator->preload || getenv("LD_PRELOAD"))
+		return;
+	setenv("LD_PRELOAD", allocator->preload, 1);
+	execv("/proc/self/exe", argv);
+	perror("cannot start again");
+	exit(2);
 }

@@ -43,4 +43,7 @@ extern const size_t nr_allocators;
 /* NULL if there is none. */
 const struct allocator *allocator_named(const char *name);
 
+/* Start this program again with the allocator's library before libc's, if that is not so yet. */
+void allocator_preload(const struct allocator *allocator, char **argv);
+
 #endif

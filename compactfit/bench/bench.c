@@ -19,10 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "count.h"
+#include "xorshift.h"
 
 #define ALIGNMENT 65536u
 #define STREAM 1u /* seed of all that is random */
@@ -69,13 +69,9 @@ static void calibrate(void)
 
 static uint64_t state;
 
-/* xorshift64*, Marsaglia and Vigna */
 uint64_t rnd(void)
 {
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return state * 2685821657736338717u;
+	return xorshift(&state);
 }
 
 void begin(void)
@@ -92,17 +88,6 @@ void begin(void)
 		fprintf(stderr, "bench: %s does not start: is its package installed?\n", a->title);
 		exit(2);
 	}
-}
-
-/* Start again with the allocator's library instead of libc's malloc(), if that is not so yet. */
-static void preload(char **argv)
-{
-	if (!a->preload || getenv("LD_PRELOAD"))
-		return;
-	setenv("LD_PRELOAD", a->preload, 1);
-	execv("/proc/self/exe", argv);
-	perror("bench: cannot start again");
-	exit(2);
 }
 
 /* ------ output ------------------------------------------------------------------------------------ */
@@ -395,7 +380,7 @@ int main(int argc, char **argv)
 			setup.page_size = (uint32_t)strtoul(argv[4], NULL, 0);
 		if (argc > 5)
 			setup.block_size = (uint32_t)strtoul(argv[5], NULL, 0);
-		preload(argv);
+		allocator_preload(a, argv);
 		calibrate();
 		experiments[i].run();
 		return 0;

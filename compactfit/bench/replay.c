@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../tools/trace.h"
 #include "allocators.h"
@@ -478,16 +477,6 @@ static void calibrate(void)
 	call_cost[1] = way.instructions;
 }
 
-/* Start again with the allocator's library instead of libc's malloc(), if that is not so yet. */
-static void preload(char **argv)
-{
-	if (!a->preload || getenv("LD_PRELOAD"))
-		return;
-	setenv("LD_PRELOAD", a->preload, 1);
-	execv("/proc/self/exe", argv);
-	die("it cannot start again");
-}
-
 int main(int argc, char **argv)
 {
 	size_t sample = SAMPLE, ample, least = 0, memory;
@@ -508,7 +497,7 @@ int main(int argc, char **argv)
 	if (!a)
 		die("there is no allocator %s: bench list names them", argv[2]);
 	k = (unsigned int)strtoul(argv[3], NULL, 0);
-	preload(argv);
+	allocator_preload(a, argv);
 	if (trace_load(argv[1], &trace, &wrong))
 		die("%s: %s", argv[1], wrong);
 	calibrate();

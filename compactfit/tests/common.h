@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "../bench/xorshift.h"
 #include "compactfit.h"
 
 #ifndef CF_TEST_MEMORY
@@ -57,13 +58,9 @@ static const struct setup setups[] = {
 
 static uint64_t seed = 1;
 
-/* xorshift64*, Marsaglia and Vigna */
 static inline uint64_t rnd(void)
 {
-	seed ^= seed >> 12;
-	seed ^= seed << 25;
-	seed ^= seed >> 27;
-	return seed * 2685821657736338717u;
+	return xorshift(&seed);
 }
 
 /* Less than a limit of at most 32 bits. */

@@ -59,13 +59,13 @@ static uint32_t word(void)
 static size_t any_size(void)
 {
 	uint32_t kind = byte();
-	size_t most = cf_max_size(heap);
+	size_t most = cf_max_size(heap), fit = most < BUFFER / 2 ? most : BUFFER / 2;
 
 	switch (kind >> 5) {
 	case 0:
 		return cf_class_size(heap, byte() % cf_class_count(heap)) + (kind & 3) - 1;
-	case 1:
-		return 1 + word() % most;
+	case 1: /* as many of each magnitude */
+		return 1 + (word() % fit >> (kind & 7));
 	case 2:
 		return most - (kind & 7);
 	case 3:

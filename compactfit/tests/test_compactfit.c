@@ -729,15 +729,14 @@ static void test_tail(const struct setup *setup)
 /* What a heap promises of large objects, and holds, is nearly what it has. */
 static void test_large_bound(const struct setup *setup)
 {
-	struct cf_heap *heap = make(setup);
-	size_t page = page_size(heap), bound, i, nr;
+	size_t size, bound, i, nr;
+	struct cf_heap *heap;
 	struct cf_stats stats;
 	cf_handle handle;
 
 	for (i = 3; i < PARTS; i++) {
-		size_t size = parts[i][0] * page + parts[i][1];
-
 		heap = make(setup);
+		size = parts[i][0] * page_size(heap) + parts[i][1];
 		cf_get_stats(heap, &stats);
 		bound = cf_bound(heap, size);
 		for (nr = 0; !cf_malloc(heap, size, &handle); nr++)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* Tests of the allocators of crates.io behind their C interface, in KTAP: do they keep to their memory? */
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../bench/crates.h"
+#include "rival.h"
 
 #define MEMORY (1u << 20)
 #define GUARD 4096u
@@ -25,25 +24,6 @@ static const struct {
 };
 
 #define CRATES (sizeof(crates) / sizeof(crates[0]))
-
-static uint64_t state = 1;
-
-/* xorshift64*, Marsaglia and Vigna */
-static uint64_t rnd(void)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return state * 2685821657736338717u;
-}
-
-static bool filled(const unsigned char *at, unsigned char with, size_t size)
-{
-	while (size--)
-		if (*at++ != with)
-			return false;
-	return true;
-}
 
 /* Fill the memory, free a random part of it, fill it again, ... Returns what is wrong, or NULL. */
 static const char *try_crate(size_t which, unsigned char *memory)

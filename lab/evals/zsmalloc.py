@@ -18,17 +18,15 @@ MEMORY_MIB = 768
 
 COMPRESSORS = ("lzo-rle", "lz4")
 PERCENTS = (20, 50)  # of the objects that are freed
+ZSMALLOC = "zsmalloc"
+CHOSEN = "compact-fit, 16 KiB"  # whom the figures are about: it has least memory that is not full
 # Allocator, bytes of a page of its heap, what it is called
 HEAPS = (
-    ("zsmalloc", 0, "zsmalloc"),
-    ("moving", 16384, "compact-fit, 16 KiB"),
+    ("zsmalloc", 0, ZSMALLOC),
+    ("moving", 16384, CHOSEN),
     ("moving", 65536, "compact-fit, 64 KiB"),
     ("non-moving", 65536, "the same, non-moving"),
 )
-ZSMALLOC = HEAPS[0][2]
-CHOSEN = HEAPS[1][
-    2
-]  # the heap that the figures are about: each size-class may have a page not full
 
 # Trees of the syntax of all files, kept; the interpreter shall not free them at its end.
 PARSE = """\

@@ -58,6 +58,7 @@ struct bench_heap;
 /**
  * struct bench_allocator - what is compared
  * @name: what it is called in commands
+ * @engine: of compactfit
  * @open: begin with an empty heap for objects of so many bytes in all
  * @close: give its memory back
  * @alloc: a new object; false if there is no memory
@@ -68,6 +69,7 @@ struct bench_heap;
  */
 struct bench_allocator {
 	const char *name;
+	enum cf_engine engine;
 	int (*open)(struct bench_heap *heap, size_t bytes);
 	void (*close)(struct bench_heap *heap);
 	bool (*alloc)(struct bench_heap *heap, size_t size, union bench_object *object);
@@ -226,6 +228,18 @@ static size_t bench_cf_used(struct bench_heap *heap)
 	       (heap->blocks - stats.free_blocks) * (config->block_size + sizeof(u32));
 }
 
+#define BENCH_COMPACTFIT(_name, _engine)	\
+	{					\
+		.name = _name,			\
+		.engine = _engine,		\
+		.open = bench_cf_open,		\
+		.close = bench_cf_close,	\
+		.alloc = bench_cf_alloc,	\
+		.free = bench_cf_free,		\
+		.map = bench_cf_map,		\
+		.used = bench_cf_used,		\
+	}
+
 static const struct bench_allocator bench_allocators[] = {
 	{
 		.name = "zsmalloc",
@@ -236,23 +250,9 @@ static const struct bench_allocator bench_allocators[] = {
 		.map = bench_zs_map,
 		.unmap = bench_zs_unmap,
 		.used = bench_zs_used,
-	}, {
-		.name = "moving",
-		.open = bench_cf_open,
-		.close = bench_cf_close,
-		.alloc = bench_cf_alloc,
-		.free = bench_cf_free,
-		.map = bench_cf_map,
-		.used = bench_cf_used,
-	}, {
-		.name = "non-moving",
-		.open = bench_cf_open,
-		.close = bench_cf_close,
-		.alloc = bench_cf_alloc,
-		.free = bench_cf_free,
-		.map = bench_cf_map,
-		.used = bench_cf_used,
 	},
+	BENCH_COMPACTFIT("moving", CF_MOVING),
+	BENCH_COMPACTFIT("non-moving", CF_NONMOVING),
 };
 
 static int bench_open(struct bench_heap *heap, const char *name, unsigned int page_size,
@@ -266,10 +266,8 @@ static int bench_open(struct bench_heap *heap, const char *name, unsigned int pa
 			continue;
 		heap->ops = &bench_allocators[i];
 		heap->config.page_size = page_size;
-		if (!strcmp(name, "non-moving")) {
-			heap->config.engine = CF_NONMOVING;
-			heap->config.block_size = CF_BLOCK_SIZE;
-		}
+		heap->config.engine = heap->ops->engine;
+		heap->config.block_size = CF_BLOCK_SIZE;
 		return heap->ops->open(heap, bytes);
 	}
 	return -EINVAL;
