@@ -34,7 +34,7 @@ TIMED_OUT = 124  # as status, as timeout(1) has it
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
 CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
 FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
-REPLAYED = ("cfm", "cfnm", "tlsf", "glibc")
+REPLAYED = ("cfm", "cfnm", "tlsf", "o1heap", "dlmalloc", "rlsf", "talc", "glibc")
 SMALL = 3000  # objects of a trace
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 

@@ -10,6 +10,7 @@
 
 #include "compactfit.h"
 #include "crates.h"
+#include "o1heap.h"
 #include "rivals.h"
 
 /* ------ compact-fit ------------------------------------------------------------------------------ */
@@ -144,6 +145,27 @@ RIVAL(best_fit)
 RIVAL(half_fit)
 RIVAL(tlsf)
 
+/* ------ o1heap ------------------------------------------------------------------------------------ */
+
+static O1HeapInstance *o1heap;
+
+static bool o1heap_start(void *memory, size_t size, const struct setup *setup)
+{
+	(void)setup;
+	o1heap = o1heapInit(memory, size);
+	return o1heap;
+}
+
+static uint64_t o1heap_object(size_t size)
+{
+	return (uintptr_t)o1heapAllocate(o1heap, size);
+}
+
+static void o1heap_release(uint64_t object)
+{
+	o1heapFree(o1heap, (void *)(uintptr_t)object);
+}
+
 /* ------ crates ------------------------------------------------------------------------------------ */
 
 static struct crate_heap *crate;
@@ -178,6 +200,14 @@ CRATE_BEGIN(rlsf)
 CRATE(rlsf)
 CRATE_BEGIN(talc)
 CRATE(talc)
+
+static void *crate_byte(uint64_t object, size_t offset, size_t *length)
+{
+	*length = (size_t)(object >> 32) - offset;
+	return crate_memory + (uint32_t)object + offset;
+}
+
+static const struct handles crate_handles = { crate_byte, NULL };
 
 static __attribute__((noinline)) void *crate_no_alloc(struct crate_heap *of, size_t size)
 {
@@ -247,9 +277,12 @@ static const struct allocator nothing = { .alloc = nothing_object, .release = no
 #define COMPACTFIT(name, title)                                                                   \
 	{ #name, title, NULL, true, name##_begin, cf_alloc, cf_release, cf_object_pin, &no_cf,     \
 	  cf_resize, &cf_handles }
-#define OWN(name, title, call)                                                                    \
-	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &(call),    \
+#define OWN(name, title)                                                                          \
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &nothing,   \
 	  NULL, NULL }
+#define OF_CRATE(name, title)                                                                     \
+	{ #name, title, NULL, true, name##_start, name##_object, name##_release, NULL, &no_crate,  \
+	  NULL, &crate_handles }
 #define PROCESS(name, title, preload, begin)                                                      \
 	{ name, title, preload, false, begin, process_object, process_release, NULL, &nothing,     \
 	  process_resize, NULL }
@@ -258,13 +291,14 @@ const struct allocator allocators[] = {
 	COMPACTFIT(cfm, "compact-fit, moving"),
 	COMPACTFIT(cfm_wide, "compact-fit, moving, wide references"),
 	COMPACTFIT(cfnm, "compact-fit, non-moving"),
-	OWN(first_fit, "First-fit", nothing),
-	OWN(best_fit, "Best-fit", nothing),
-	OWN(half_fit, "Half-fit", nothing),
-	OWN(tlsf, "TLSF", nothing),
-	OWN(dlmalloc, "dlmalloc", no_crate),
-	OWN(rlsf, "rlsf (TLSF)", no_crate),
-	OWN(talc, "talc", no_crate),
+	OWN(first_fit, "First-fit"),
+	OWN(best_fit, "Best-fit"),
+	OWN(half_fit, "Half-fit"),
+	OWN(tlsf, "TLSF"),
+	OWN(o1heap, "o1heap"),
+	OF_CRATE(dlmalloc, "dlmalloc"),
+	OF_CRATE(rlsf, "rlsf (TLSF)"),
+	OF_CRATE(talc, "talc"),
 	PROCESS("glibc", "glibc", NULL, process_begin),
 	PROCESS("jemalloc", "jemalloc", "libjemalloc.so.2", jemalloc_begin),
 	PROCESS("mimalloc", "mimalloc", "libmimalloc.so.2", mimalloc_begin),

@@ -18,7 +18,7 @@ struct setup {
 struct handles {
 	/* Address of a byte; *length: bytes from there that are contiguous. */
 	void *(*at)(uint64_t object, size_t offset, size_t *length);
-	size_t (*max_size)(void); /* of an object */
+	size_t (*max_size)(void); /* of an object; NULL: that of the memory */
 };
 
 struct allocator {

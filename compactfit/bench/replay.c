@@ -180,7 +180,16 @@ __attribute__((noinline)) static uint64_t do_resize(struct way *way, uint64_t ob
 
 static void copy(uint64_t from, uint64_t to, size_t size)
 {
-	memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, size);
+	size_t offset, length, here;
+	void *source, *target;
+
+	for (offset = 0; offset < size; offset += length) {
+		source = at(from, offset, size, &length);
+		target = at(to, offset, size, &here);
+		if (here < length)
+			length = here;
+		memcpy(target, source, length < size - offset ? length : size - offset);
+	}
 }
 
 /* Returns whether there was memory for it. *done: what was done, KINDS: nothing. */
@@ -510,7 +519,7 @@ int main(int argc, char **argv)
 	arena += ALIGNMENT - ((uintptr_t)arena & (ALIGNMENT - 1));
 	if (!begin(ample))
 		die("%s does not start: is its package installed?", a->title);
-	if (a->handles)
+	if (a->handles && a->handles->max_size)
 		limit = a->handles->max_size();
 	payload(&peak, &last, &refused);
 	memory = (USUAL * peak + (1u << 20)) & ~(size_t)(ALIGNMENT - 1);
