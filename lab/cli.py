@@ -321,7 +321,9 @@ def parser() -> argparse.ArgumentParser:
     verb = add_verb(verbs, "figures", cmd_figures)
     verb.add_argument("--run", action="store_true", help="take them all afresh")
     verb = add_verb(verbs, "report", cmd_report)
-    verb.add_argument("file", nargs="?", default="report.html", metavar="FILE")
+    verb.add_argument(
+        "file", nargs="?", default="report.html", metavar="FILE", help="the page: report.html"
+    )
     verb.add_argument("--plots", metavar="DIR", help="its plots too, an SVG file each")
     return top
 

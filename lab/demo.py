@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table as RichTable
 
 from lab import console, evals, figures, plots, report, results
+from lab.errors import LabError
 from lab.results import Result, Table
 
 
@@ -34,7 +35,9 @@ def show(result: Result) -> None:
 
 
 def write_report(path: Path, chosen: Sequence[Result]) -> None:
-    """A report of these results, with the figures that they yield."""
+    """A report of these results, with the figures that they yield; only over another page."""
+    if path.is_file() and not path.read_bytes().startswith(report.DOCTYPE.encode()):
+        raise LabError(f"{path} is no page and would be lost: name another file for the report")
     by_name = {one.name: one for one in chosen}
     standings = [
         one for one in figures.standings(figures.read(), by_name) if one.promise.eval in by_name

@@ -34,7 +34,10 @@ STYLE: dict[Any, Any] = {
     "grid.color": "#e4e4e4",
     "axes.axisbelow": True,
 }
-INCHES = (5.6, 3.2)
+INCHES = (5.6, 3.6)
+LEGEND_LETTERS = 85  # in a line
+MANY = 100  # points: a line through them would be a stain
+DOTS: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2, "markeredgewidth": 0}
 
 Scale = Callable[[float], float]
 
@@ -55,10 +58,26 @@ def svg(plot: Plot) -> str:
         if plot.log_y:
             axes.set_yscale("log")
         if len(plot.lines) > 1:
-            axes.legend(frameon=False, fontsize=9)
+            _draw_legend(figure, plot)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.S)
+
+
+def _draw_legend(figure: Figure, plot: Plot) -> None:
+    """Above the picture, where it hides nothing."""
+    columns = LEGEND_LETTERS // (max(len(line.label) for line in plot.lines) + 6)  # and its mark
+    figure.legend(
+        loc="outside upper left",
+        ncols=max(columns, 1),
+        frameon=False,
+        fontsize=9,
+        markerscale=2.5 if any(_crowded(line) for line in plot.lines) else 1,
+    )
+
+
+def _crowded(line: Line) -> bool:
+    return len(line.points) > MANY
 
 
 def _draw_cdf(axes: Axes, plot: Plot) -> None:
@@ -80,9 +99,8 @@ def steps(line: Line) -> tuple[list[float], list[float]]:
 def _draw_lines(axes: Axes, plot: Plot) -> None:
     for number, line in enumerate(plot.lines):
         x, y = zip(*line.points, strict=True)
-        axes.plot(
-            x, y, label=line.label, color=colour(line.label, number), marker="o", markersize=4
-        )
+        style = DOTS if _crowded(line) else {"marker": "o", "markersize": 4}
+        axes.plot(x, y, label=line.label, color=colour(line.label, number), **style)
 
 
 def _draw_bars(axes: Axes, plot: Plot) -> None:
@@ -98,7 +116,6 @@ def _draw_bars(axes: Axes, plot: Plot) -> None:
             color=colour(line.label, number),
         )
     axes.set_xticks(range(len(plot.groups)), plot.groups)
-    axes.margins(y=0.3)  # room for the legend
     axes.grid(False, axis="x")
 
 

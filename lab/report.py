@@ -37,6 +37,7 @@ details { margin-top: 14px; } summary { cursor: pointer; color: var(--soft); }
 code { font-size: 12px; overflow-wrap: anywhere; }
 """
 
+DOCTYPE = "<!DOCTYPE html>"
 SVG_LICENCE = "<!-- SPDX-License-Identifier: GPL-2.0-or-later -->"
 
 
@@ -44,7 +45,7 @@ def html(results: Sequence[Result], standings: Sequence[Standing], made: str) ->
     """The page. `made` is its date."""
     links = "".join(f'<a href="#{one.name}">{escape(one.name)}</a>' for one in results)
     return f"""\
-<!DOCTYPE html>
+{DOCTYPE}
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>GCMA: measurements</title>

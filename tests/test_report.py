@@ -160,6 +160,20 @@ def test_report_without_results_says_what_to_run(
     assert "nothing was measured yet" in capsys.readouterr().err
 
 
+def test_report_replaces_no_file_that_is_not_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    results.save(replace(sample(), name="size", figures=[]))
+    page, other = tmp_path / "report.html", tmp_path / "results.json"
+    other.write_text("{}\n")
+    assert cli.main(["report", str(page)]) == 0
+    assert cli.main(["report", str(page)]) == 0
+    assert cli.main(["report", str(other)]) == 1
+    assert "name another file" in capsys.readouterr().err
+    assert other.read_text() == "{}\n"
+
+
 def test_figures_verb_fails_if_a_figure_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

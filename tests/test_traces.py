@@ -122,7 +122,7 @@ def test_tables_of_replays() -> None:
 def test_figure_and_plot_of_replays() -> None:
     said = {("git", "cfm"): replayed(1 << 20), ("gcc", "cfm"): replayed(3 << 19)}
     assert evals.values(said) == {"compactfit-traces": 1.5}
-    [plot] = evals.plots(said, {"cfm": "moving"})
+    [plot] = evals.plots(said, {"cfm": "moving"}, ["cfm"])
     assert plot.groups == ["git", "gcc"]
     assert plot.lines[0].points == [(0.0, 1.0), (1.0, 1.5)]
     # a trace that no memory was enough for: there is no figure then

@@ -102,7 +102,7 @@ def evaluation(_: Kernels) -> Outcome:
         [_costs(said, titles, name) for name in ("incremental", "periodic")]
         + [_worst(said, titles), _fragments(said, titles), _crossover(said)]
         + traces.tables(replayed, titles),
-        [*_plots(said, titles), _crossover_plot(said), *traces.plots(replayed, titles)],
+        [*_plots(said, titles), _crossover_plot(said), *traces.plots(replayed, titles, SHOWN)],
         {**values(said), **traces.values(replayed)},
     )
 

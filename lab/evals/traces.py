@@ -104,10 +104,10 @@ def needed(one: Mapping[str, Any]) -> float | None:
     return None if least is None else least / int(one["peak"])
 
 
-def plots(said: Replays, titles: Mapping[str, str]) -> list[Plot]:
+def plots(said: Replays, titles: Mapping[str, str], shown: Sequence[str]) -> list[Plot]:
     groups = list(dict.fromkeys(trace for trace, _ in said))
     lines = []
-    for name in dict.fromkeys(name for _, name in said):
+    for name in shown:
         ratios = [(float(at), needed(said[trace, name])) for at, trace in enumerate(groups)]
         points = [(at, ratio) for at, ratio in ratios if ratio]
         if points:
