@@ -5,4 +5,6 @@
 file(READ ${SOURCE}/include/compactfit.h header)
 file(READ ${SOURCE}/src/compactfit.c code)
 string(REPLACE "#include \"compactfit.h\"\n" "" code "${code}")
-file(WRITE ${OUTPUT} "${header}\n#ifdef COMPACTFIT_IMPLEMENTATION\n${code}\n#endif\n")
+set(once "defined(COMPACTFIT_IMPLEMENTATION) && !defined(COMPACTFIT_IMPLEMENTED)")
+set(c "#ifdef __cplusplus\n#error \"the implementation is C: include it in a C file\"\n#endif")
+file(WRITE ${OUTPUT} "${header}\n#if ${once}\n#define COMPACTFIT_IMPLEMENTED\n${c}\n${code}\n#endif\n")

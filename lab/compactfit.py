@@ -20,7 +20,7 @@ from lab.ktap import Case
 
 SOURCE = paths.REPO / "compactfit"
 PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
-PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_threads")
+PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_cpp_exceptions", "test_threads")
 THREAD_PROGRAMS = ("test_threads",)
 TOOL_PROGRAMS = ("test_traces",)
 OPERATIONS = 20_000  # random ones, of each configuration of a heap
@@ -395,7 +395,8 @@ def freestanding(folder: Path, level: str) -> Case:
     """Does the single header compile alone, and call nothing but itself?"""
     name = f"the single header needs nothing else ({level})"
     unit = folder / "single.c"
-    unit.write_text('#define COMPACTFIT_IMPLEMENTATION\n#include "compactfit_single.h"\n')
+    include = '#include "compactfit_single.h"\n'
+    unit.write_text(f"#define COMPACTFIT_IMPLEMENTATION\n{include}{include}")
     flags = ["-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror", level, "-c"]
     answer = _command(["cc", *flags, str(unit), "-o", str(folder / "single.o")], folder)
     if answer.returncode:

@@ -24,8 +24,8 @@
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
- * cf_compact() of anybody, in a heap with remote frees until the next allocation or cf_drain() too;
- * that of a pinned object until it is unpinned.
+ * cf_compact() of anybody, in a heap with remote frees until the next allocation, even one that
+ * fails, or cf_drain() too; that of a pinned object until it is unpinned.
  *
  * For many cores: a heap for each, without locks. Its owner pins an object and hands its address
  * and handle to another core, which gives it back with cf_free_remote(); the owner frees it in
@@ -57,7 +57,7 @@ typedef struct cf_handle {
 	uint32_t stamp;
 } cf_handle;
 
-/* Results. Whatever is not CF_OK changed nothing. */
+/* Results. Whatever is not CF_OK changed nothing, but that remote frees that were due were done. */
 enum cf_status {
 	CF_OK = 0,
 	CF_ENOMEM = -1, /* no memory for this size now */
@@ -90,7 +90,10 @@ struct cf_config {
 	 * Non-moving: bytes of a block-frame, a power of two of 16 to page_size. 0: CF_BLOCK_SIZE.
 	 */
 	uint32_t block_size;
-	/* The paper's K: pages of a size-class that may be not full. 0: 1, always compact. */
+	/*
+	 * The paper's K: pages of a size-class that may be not full. 0: 1, always compact. Non-moving:
+	 * more of them leave less memory for block-frames, up to an eighth of the heap.
+	 */
 	uint16_t max_not_full;
 	/* Leave compaction to cf_compact(). */
 	bool deferred;
@@ -103,8 +106,9 @@ struct cf_config {
 	 */
 	uint32_t remote_frees;
 	/*
-	 * Where stamps start, beside the heap's address. Another one each time a heap is made in
-	 * the same buffer keeps handles of the earlier one from being taken for the new one's.
+	 * Where stamps start, beside the heap's address. Another one (1, 2, 3, ... will do) each
+	 * time a heap is made in the same buffer makes handles of the earlier one those of another
+	 * heap, see cf_check_handle(); with the same one they are as good as the new one's.
 	 */
 	uint32_t seed;
 	/* K for each size-class, CF_MAX_CLASSES of them, 0: as max_not_full. NULL: all alike. */
@@ -134,14 +138,15 @@ struct cf_stats {
 /**
  * cf_init() - make a heap of a buffer
  * @buffer: memory that the heap may use; any alignment
- * @size: its bytes; what is before the first multiple of the page size is lost
+ * @size: its bytes; what is before the first multiple of the page size is lost, in a non-moving
+ *	heap of the block size
  * @config: NULL: all defaults; not used after the call
  *
- * Constant time: nothing but the heap's own tables of constant size is written, and the ring of
+ * O(remote_frees): nothing but the heap's own tables of constant size is written, and the ring of
  * remote frees.
  * Return: the heap, which lies in the buffer and dies with it; NULL if the configuration is wrong,
- * or the buffer larger than 8 GiB or too small: the heap itself takes 10 KB, and there have to be
- * two pages.
+ * or the buffer larger than 8 GiB or too small: the heap itself takes 11 KB, in a moving heap
+ * rounded up to whole pages, and there have to be two pages.
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config);
 
@@ -149,14 +154,16 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
  * cf_malloc() - allocate an object
  * @heap: the heap
  * @size: bytes, 1 to cf_max_size()
- * @handle: set to the new object; to all zero on failure
+ * @handle: set to the new object; to all zero on failure. In a heap with remote frees it must not
+ *	lie in an object of that heap that is not pinned: the object may move before
  *
  * The object's content is undefined. It is aligned as a C object of that size can ask for: to the
  * largest power of two that divides @size, up to 16.
  *
  * Moving: constant time, O(@size) above cf_max_contiguous(). Non-moving: O(@size). Fails if and
  * only if neither a not-full page of the size-class nor a free page is left, or no memory for the
- * handle; if the object is larger than a page, for any of its parts.
+ * handle, or, in a non-moving heap, fewer free block-frames than the object needs; if the object is
+ * larger than a page, for any of its parts.
  * Return: CF_OK, CF_ESIZE, CF_ENOMEM.
  */
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle);
@@ -326,7 +333,8 @@ size_t cf_debt(struct cf_heap *heap);
  * docs/compactfit.md); so it holds for any history, and for frees in between, not for more pins.
  * What cf_malloc() really allocates may be more, never less.
  *
- * O(size-classes). Return: the number of objects, 0 for a wrong size.
+ * O(size-classes), 28 times at most: it is a binary search. Return: the number of objects, 0 for a
+ * wrong size.
  */
 size_t cf_bound(struct cf_heap *heap, size_t size);
 

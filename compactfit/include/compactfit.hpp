@@ -8,6 +8,7 @@
 #define COMPACTFIT_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -70,7 +71,17 @@ public:
 			status = cf_aligned_alloc(heap_, alignof(T), sizeof(T), &raw);
 		if (status != CF_OK)
 			return handle<T>();
-		::new (cf_deref(heap_, raw, 0)) T(std::forward<A>(arguments)...);
+		void *at = cf_deref(heap_, raw, 0);
+#ifdef __cpp_exceptions
+		try {
+			::new (at) T(std::forward<A>(arguments)...);
+		} catch (...) {
+			cf_free(heap_, raw);
+			throw;
+		}
+#else
+		::new (at) T(std::forward<A>(arguments)...);
+#endif
 		return handle<T>(raw);
 	}
 
@@ -80,14 +91,16 @@ public:
 	}
 
 	/*
-	 * The object, as long as cf_at() says; null if it is not alive, or not in one
-	 * piece. O(1).
+	 * The object, as long as cf_at() says; null if it is not alive, not in one piece, or can be
+	 * no T: too small, or not aligned for one. O(1).
 	 */
 	template <typename T> T *get(handle<T> object) const
 	{
 		std::size_t length;
 		void *at = cf_at(heap_, object.raw(), 0, &length);
-		return length < sizeof(T) ? nullptr : static_cast<T *>(at);
+		if (length < sizeof(T) || reinterpret_cast<std::uintptr_t>(at) % alignof(T))
+			return nullptr;
+		return static_cast<T *>(at);
 	}
 
 	/* The same, nothing checked: one load more than a plain pointer. */

@@ -35,7 +35,8 @@
 #define CF_SINGLE_LOG2 7 /* and one unit long below 2^this units */
 #define CF_SINGLE (1u << CF_SINGLE_LOG2)
 #define CF_SKIPPED (CF_SINGLE - ((CF_SINGLE_LOG2 - CF_FINE_LOG2 + 1) << CF_FINE_LOG2))
-#define CF_SIZE_STEPS (CF_SKIPPED + (13u << CF_FINE_LOG2))
+#define CF_MOST_LOG2 14 /* words of the largest page */
+#define CF_SIZE_STEPS (CF_SKIPPED + ((CF_MOST_LOG2 - CF_FINE_LOG2 + 1u) << CF_FINE_LOG2))
 #define CF_MAX_ROWS 32u
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
@@ -1213,7 +1214,7 @@ static void cf_count_pin(struct cf_heap *heap, struct cf_object *object, uint32_
  * pages do not move anyway. Makes the object the one that is pinned; false if there is none to
  * move.
  */
-static bool cf_first_pin(struct cf_heap *heap, struct cf_object *object, bool pinned)
+static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool pinned)
 {
 	if (cf_is_large(heap, object) && !cf_find_tail(heap, cf_spine(heap, object), object)) {
 		heap->bare_pinned += pinned ? 1 : UINT32_MAX;
@@ -1270,7 +1271,7 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 		 */
 		pinned = object;
 		if (cf_pins_of(heap, &object))
-			cf_first_pin(heap, &pinned, false);
+			cf_mark_pinned(heap, &pinned, false);
 		cf_release_any(heap, &object, handle.slot);
 	}
 #else
@@ -1336,7 +1337,6 @@ static size_t cf_usable(struct cf_heap *heap, const struct cf_object *object)
 {
 	const uint32_t *spine = cf_spine(heap, object);
 	struct cf_object tail;
-
 	size_t size;
 
 	if (!cf_is_large(heap, object))
@@ -1625,7 +1625,7 @@ int cf_pin(struct cf_heap *heap, cf_handle handle)
 		goto out;
 	}
 	cf_count_pin(heap, &object, handle.slot, 1);
-	if (!pins && cf_first_pin(heap, &object, true) && object.header->list == CF_NOT_FULL)
+	if (!pins && cf_mark_pinned(heap, &object, true) && object.header->list == CF_NOT_FULL)
 		cf_relist(heap, object.class, object.header);
 out:
 	cf_unlock(heap);
@@ -1649,7 +1649,7 @@ int cf_unpin(struct cf_heap *heap, cf_handle handle)
 		goto out;
 	}
 	cf_count_pin(heap, &object, handle.slot, UINT32_MAX);
-	if (pins == 1 && cf_first_pin(heap, &object, false) && object.header->list == CF_STUCK)
+	if (pins == 1 && cf_mark_pinned(heap, &object, false) && object.header->list == CF_STUCK)
 		cf_unstick(heap, &object);
 out:
 	cf_unlock(heap);
@@ -1668,17 +1668,22 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 		return CF_EINVAL;
 	if (!handle.slot)
 		return CF_ESTALE;
-	do {
+	for (;;) {
 		/*
 		 * In this order, so that entries given out are never fewer than those emptied.
 		 * Pairs with the store in cf_drain_locked().
 		 */
 		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
 		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
-		if (begun - done >= heap->remote_size)
+		if (begun - done < heap->remote_size) {
+			if (__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1,
+							true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+				break;
+		} else if (__atomic_load_n(&heap->remote_done, __ATOMIC_RELAXED) == done) {
+			/* nothing was emptied between the two */
 			return CF_EAGAIN;
-	} while (!__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1, true,
-					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+		}
+	}
 	entry = &heap->remote[begun & (heap->remote_size - 1)];
 	entry->stamp = handle.stamp;
 	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
@@ -1787,7 +1792,7 @@ int cf_class_of(const struct cf_heap *heap, size_t size)
 static uint32_t cf_worst_pages(const struct cf_heap *heap, const struct cf_class *class,
 			       uint32_t objects)
 {
-	uint64_t loose = (uint64_t)class->max_not_full + class->pinned + cf_class_debt(class);
+	uint64_t loose = (uint64_t)class->max_not_full + class->pinned;
 
 	if (class->per_page == 1 || heap->deferred || loose > objects)
 		return objects;
@@ -2289,7 +2294,9 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->pin_one = 1u << heap->pin_shift;
 	heap->stamp_one = heap->pin_one << CF_PIN_BITS;
 	heap->stamp_low = heap->stamp_one - 1;
-	heap->stamp = (config->seed + (uint32_t)(start >> 8) * 0x9e3779b1u) & ~heap->stamp_low;
+	/* Seeds of 1, 2, 3, ... shall be far apart: by the golden ratio of all stamps. */
+	heap->stamp = config->seed * 0x9e3779b1u + (uint32_t)(start >> 8) * 0x85ebca6bu;
+	heap->stamp &= ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
 	cf_make_classes(heap, config);
 	if (!cf_lay_out(heap, size))

@@ -493,7 +493,7 @@ static void test_again(const struct setup *setup)
 		check(cf_malloc(other, 40, &handle) == CF_OK);
 		for (i = 0; i < nr; i++)
 			check(cf_free(other, old[i]) == CF_ESTALE);
-		config.seed += 0x01100000;
+		config.seed++;
 		heap = cf_init(buffer, setup->size, &config);
 		for (i = 0; i < 16; i++)
 			check(cf_malloc(heap, 40, &handle) == CF_OK);

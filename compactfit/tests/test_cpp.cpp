@@ -26,6 +26,37 @@ struct alignas(64) line {
 	char bytes[64];
 };
 
+struct alignas(8) words {
+	std::uint32_t word[4];
+};
+
+#ifdef __cpp_exceptions
+struct thrower {
+	explicit thrower(int code) { throw code; }
+	int unused;
+};
+
+/* Does make() give the memory back? */
+bool keeps_nothing(compactfit::heap &heap)
+{
+	cf_stats before, after;
+
+	cf_get_stats(heap.raw(), &before);
+	try {
+		heap.make<thrower>(1);
+		return false;
+	} catch (int) {
+	}
+	cf_get_stats(heap.raw(), &after);
+	return after.objects == before.objects;
+}
+#else
+bool keeps_nothing(compactfit::heap &)
+{
+	return true;
+}
+#endif
+
 struct large {
 	char bytes[2 * CF_PAGE_SIZE];
 };
@@ -62,6 +93,13 @@ int main()
 		result(guard && guard->y == 4 && heap.free(b) == CF_EPINNED, "a pin keeps its object");
 	}
 	result(where == heap.get(b) && heap.free(b) == CF_OK, "the pin ends with its scope");
+	result(keeps_nothing(heap), "a constructor that throws leaves no object");
+	cf_handle odd[2];
+	cf_malloc(heap.raw(), 20, &odd[0]);
+	cf_malloc(heap.raw(), 20, &odd[1]);
+	result(!heap.get(compactfit::handle<words>(odd[0])) !=
+		       !heap.get(compactfit::handle<words>(odd[1])),
+	       "an object that is not aligned for a type is none of it");
 	compactfit::pin<point> none(heap, a);
 	result(!none, "what is not alive cannot be pinned");
 

@@ -114,8 +114,8 @@ pub struct Config<'a> {
     pub deferred: bool,
     /// 4 more bytes an object, and a stale handle passes after 2<sup>29</sup> allocations at the soonest.
     pub wide: bool,
-    /// Where stamps start. Another one each time a heap is made in the same buffer keeps handles of the
-    /// earlier one from being taken for the new one's.
+    /// Where stamps start. Another one (1, 2, 3, ... will do) each time a heap is made in the same
+    /// buffer makes handles of the earlier one those of another heap.
     pub seed: u32,
 }
 
@@ -248,7 +248,8 @@ impl<'buf> Heap<'buf> {
     ///
     /// # Errors
     ///
-    /// [`Error::Size`], [`Error::NoMemory`]; [`Error::Invalid`] for a type aligned to more than a page.
+    /// [`Error::Size`], [`Error::NoMemory`]. A type aligned to more than a page is refused by `Size`, by
+    /// [`Error::Invalid`] if it has no bytes.
     pub fn alloc<T: Pod>(&mut self, value: T) -> Result<Handle<T>, Error> {
         let raw = self.alloc_bytes::<T>(size_of::<T>(), bytes(slice::from_ref(&value)))?;
         Ok(Handle::new(raw, ()))

@@ -60,6 +60,13 @@ unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
 /// compactfit::pod! { struct Sample { value: u32, channel: u8 } }
 /// ```
 ///
+/// whatever the program calls `assert`,
+///
+/// ```compile_fail,E0080
+/// macro_rules! assert { ($($any:tt)*) => {} }
+/// compactfit::pod! { struct Sample { value: u32, channel: u8 } }
+/// ```
+///
 /// and so is a type for which not all bytes are values:
 ///
 /// ```compile_fail,E0277
@@ -84,8 +91,8 @@ macro_rules! pod {
         unsafe impl $crate::Pod for $name {}
 
         const _: () = {
-            const SUM: usize = 0 $(+ ::core::mem::size_of::<$type>())+;
-            assert!(::core::mem::size_of::<$name>() == SUM, "there is padding");
+            const SUM: ::core::primitive::usize = 0 $(+ ::core::mem::size_of::<$type>())+;
+            ::core::assert!(::core::mem::size_of::<$name>() == SUM, "there is padding");
 
             #[allow(dead_code)]
             fn check(value: $name) {
