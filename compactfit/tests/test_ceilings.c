@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * What operations cost at most, in instructions, for each size-class: measured beside the ceilings of
- * ceilings.h. gcc 12, -O2, x86-64, by single-stepping; copying is not counted. In KTAP.
+ * tools/ceilings.h. gcc 12, -O2, x86-64, by single-stepping; copying is not counted. In KTAP.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../bench/count.h"
-#include "ceilings.h"
+#include "../tools/ceilings.h"
 #include "compactfit.h"
 
 #define MEMORY (7u << 20)
@@ -111,12 +111,15 @@ static void measure(const struct engine *engine, unsigned int index)
 		release(engine, size, handles[i * n]);
 	if (n > 1)
 		release(engine, size, handles[2 * n - 1]);
-	/* until pages are half full, until they are empty */
-	for (i = 1; i < n; i++)
-		if (i < 4 || i + 4 > n || i == n / 2 || i == n / 2 + 1)
-			release(engine, size, handles[i]);
+	/* until they are half full, until they are empty: the last of the not-full ones, the first */
+	for (i = 1; i < 2 * n; i++) {
+		cf_handle handle = handles[i < n ? (k - 1) * n + i : i - n];
+
+		if (i % n < 4 || i % n + 4 > n || i % n - n / 2 < 2)
+			release(engine, size, handle);
 		else
-			cf_free(heap, handles[i]);
+			cf_free(heap, handle);
+	}
 	for (i = n; i < nr; i++)
 		cf_free(heap, handles[i]);
 	free(handles);

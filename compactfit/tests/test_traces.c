@@ -252,13 +252,16 @@ static void test_reader(void)
 
 /* ------ choosing K -------------------------------------------------------------------------------- */
 
-/* Replay in a heap of what was chosen. Returns its moves; *failed: allocations that failed. */
-static uint64_t replay(const struct trace *trace, const struct tune *tune, const uint16_t *k,
-		       size_t *failed)
+/*
+ * Replay in a heap of what was chosen, in a buffer that is so far from being aligned. Returns its moves;
+ * *failed: allocations that failed.
+ */
+static uint64_t replay_at(size_t unaligned, const struct trace *trace, const struct tune *tune,
+			  const uint16_t *k, size_t *failed)
 {
 	struct cf_config config = { .class_max_not_full = k, .wide = tune->wide };
-	void *buffer = aligned_alloc(CF_PAGE_SIZE, (tune->memory / CF_PAGE_SIZE + 1) * CF_PAGE_SIZE);
-	struct cf_heap *heap = cf_init(buffer, tune->memory, &config);
+	char *buffer = aligned_alloc(CF_PAGE_SIZE, (tune->memory / CF_PAGE_SIZE + 2) * CF_PAGE_SIZE);
+	struct cf_heap *heap = cf_init(buffer + unaligned, tune->memory, &config);
 	cf_handle *handles = calloc(trace->slots + 1, sizeof(*handles));
 	struct cf_stats stats;
 	size_t i;
@@ -282,6 +285,21 @@ static uint64_t replay(const struct trace *trace, const struct tune *tune, const
 	free(handles);
 	free(buffer);
 	return stats.moves;
+}
+
+/* The same, wherever the buffer begins. */
+static uint64_t replay(const struct trace *trace, const struct tune *tune, const uint16_t *k,
+		       size_t *failed)
+{
+	static const size_t unaligned[] = { 1, 16, 4096, 8192, 12288, CF_PAGE_SIZE - 1 };
+	uint64_t moves = replay_at(0, trace, tune, k, failed);
+	size_t more, i;
+
+	for (i = 0; i < sizeof(unaligned) / sizeof(unaligned[0]); i++) {
+		replay_at(unaligned[i], trace, tune, k, &more);
+		*failed += more;
+	}
+	return moves;
 }
 
 /* A trace made up of calls of one size. */

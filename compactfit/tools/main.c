@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * compactfit-tune TRACE [MEMORY]: K of each size-class for the program of a trace, what operations cost
- * at most, and the memory that suffices, as JSON. MEMORY: bytes that the heap may have.
+ * at most, and the memory that suffices, as JSON. MEMORY: bytes that the heap may have. The heap is a
+ * moving one with pages of CF_PAGE_SIZE.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../tests/ceilings.h"
+#include "ceilings.h"
 #include "trace.h"
 #include "tune.h"
 
 static const struct engine *engine_of(bool wide, bool partial)
 {
-	size_t i;
+	const struct engine *engine = engines;
 
-	for (i = 0; engines[i].config.engine != CF_MOVING || engines[i].config.wide != wide ||
-		    (engines[i].config.max_not_full > 1) != partial; i++)
-		;
-	return &engines[i];
+	/* the table has each of the four */
+	while (engine->config.engine != CF_MOVING || engine->config.wide != wide ||
+	       (engine->config.max_not_full > 1) != partial)
+		engine++;
+	return engine;
 }
 
 /* An ASCII text without control characters. */
@@ -60,8 +62,10 @@ int main(int argc, char **argv)
 		if (*end || !memory)
 			argc = 0;
 	}
-	if (argc != 2 && argc != 3) {
-		fprintf(stderr, "usage: compactfit-tune TRACE [MEMORY]\n");
+	if ((argc != 2 && argc != 3) || argv[1][0] == '-') {
+		fprintf(stderr, "usage: compactfit-tune TRACE [MEMORY]\n"
+				"TRACE: a file of libcompactfit-record.so; MEMORY: bytes that the "
+				"heap may have\n");
 		return 1;
 	}
 	if (trace_load(argv[1], &trace, &wrong)) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 #include "tune.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,6 +10,7 @@
 #define MEMORY_MAX ((uint64_t)8 << 30) /* of a heap */
 #define MEMORY_NARROW ((uint64_t)8 << 20) /* above it references are wide */
 #define SLOT_BYTES 4u
+#define UNALIGNED (CF_PAGE_SIZE - 1) /* bytes before its first page that a heap may lose */
 #define NO_CLASS (-1)
 /* Bytes of a spine, and of a page's number in it: docs/compactfit.md, "What memory is lost". */
 #define SPINE_BYTES 20u
@@ -208,22 +211,26 @@ static void choose(struct tune *tune, uint64_t limit)
 	}
 }
 
-/* The least memory in which a heap has tune->pages; more than MEMORY_MAX if it is more than that. */
+/*
+ * The least memory in which a heap has tune->pages, wherever it begins; more than MEMORY_MAX if it is
+ * more than that.
+ */
 static const char *measure(struct tune *tune)
 {
 	uint64_t low = tune->pages * CF_PAGE_SIZE, high = low + (low >> 6) + (1u << 20);
-	uint64_t reserved = high;
+	uint64_t reserved = high + UNALIGNED;
 	struct cf_stats stats;
 	struct cf_heap *heap;
-	void *buffer;
+	char *memory, *buffer;
 
-	if (high > MEMORY_MAX) {
-		tune->memory = high;
+	if (reserved > MEMORY_MAX) {
+		tune->memory = reserved;
 		return NULL;
 	}
-	buffer = reserve(high);
-	if (!buffer)
+	memory = reserve(reserved);
+	if (!memory)
 		return "there is no memory to make a heap in";
+	buffer = memory + (-(uintptr_t)memory & UNALIGNED);
 	while (low + 64 < high) {
 		uint64_t middle = (low + high) / 2;
 
@@ -235,14 +242,15 @@ static const char *measure(struct tune *tune)
 		else
 			low = middle;
 	}
-	munmap(buffer, reserved);
-	tune->memory = high;
+	munmap(memory, reserved);
+	tune->memory = high + UNALIGNED;
 	return NULL;
 }
 
 /* Choose the largest K that fits; @memory is not 0. */
 static const char *fit(struct tune *tune, uint64_t memory)
 {
+	static char too_little[80];
 	uint64_t low = 1, high = CF_UNLIMITED;
 	const char *wrong;
 
@@ -251,9 +259,13 @@ static const char *fit(struct tune *tune, uint64_t memory)
 	if (wrong)
 		return wrong;
 	tune->least_memory = tune->memory;
-	if (tune->memory > memory)
-		return memory < MEMORY_MAX ? "even K = 1 needs more memory than that" :
-					     "it needs more than the 8 GiB that a heap can have";
+	if (tune->memory > MEMORY_MAX)
+		return "it needs more than the 8 GiB that a heap can have";
+	if (tune->memory > memory) {
+		snprintf(too_little, sizeof(too_little), "even K = 1 needs %" PRIu64 " bytes",
+			 tune->memory);
+		return too_little;
+	}
 	choose(tune, high);
 	wrong = measure(tune);
 	if (wrong || tune->memory <= memory)
@@ -279,13 +291,17 @@ const char *tune_trace(const struct trace *trace, uint64_t memory, struct tune *
 {
 	const char *wrong;
 
-	if (!memory || memory > MEMORY_MAX)
+	if (memory > MEMORY_MAX)
+		return "a heap can have 8 GiB at most";
+	if (!memory)
 		memory = MEMORY_MAX;
 	memset(tune, 0, sizeof(*tune));
 	for (;;) { /* narrow first: which it is decides how many objects a page has */
 		wrong = ask(tune);
 		if (!wrong)
 			wrong = walk(trace, tune);
+		if (!wrong && !tune->peak)
+			wrong = "it has no allocation that a heap could take";
 		if (!wrong)
 			wrong = fit(tune, memory);
 		if (wrong || tune->wide || tune->memory <= MEMORY_NARROW)
