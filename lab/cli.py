@@ -198,10 +198,11 @@ def cmd_compactfit_bench(args: argparse.Namespace) -> int:
 
 def cmd_compactfit_record(args: argparse.Namespace) -> int:
     """run a program and record its allocations, a trace for each process"""
-    if not args.command:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
         raise LabError("nothing to record: ./gcma compactfit record -- COMMAND")
     setup.install_packages()
-    status, found = traces.record(args.command, Path(args.output), quiet=args.json)
+    status, found = traces.record(command, Path(args.output), quiet=args.json)
     if args.json:
         _print_json({"status": status, "traces": list(map(str, found))})
     else:
@@ -346,7 +347,9 @@ def _add_compactfit(verbs: Any) -> None:
         metavar="DIR",
         help="for the traces (default: traces)",
     )
-    verb.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
+    verb.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments, after --"
+    )
     verb = add_verb(parts, "tune", cmd_compactfit_tune)
     verb.add_argument("trace", metavar="TRACE", help="a file that was recorded")
     verb.add_argument("--memory", metavar="SIZE", help="what the heap may have: 512K, 4M, ...")

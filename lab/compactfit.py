@@ -378,7 +378,7 @@ def tools() -> Path:
 def build(flavour: Flavour, *, anew: bool = True) -> Path:
     """Build the library and its tests in the cache; the folder."""
     folder = folder_of(flavour)
-    if anew:
+    if anew or not _is_of_here(folder):
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     for command in (
@@ -389,6 +389,16 @@ def build(flavour: Flavour, *, anew: bool = True) -> Path:
         if answer.returncode:
             raise LabError(f"building compactfit ({flavour.name}) failed", answer.stderr.strip())
     return folder
+
+
+def _is_of_here(folder: Path) -> bool:
+    """Not of another clone of the repository: cmake refuses that."""
+    try:
+        return (
+            f"CMAKE_HOME_DIRECTORY:INTERNAL={SOURCE}\n" in (folder / "CMakeCache.txt").read_text()
+        )
+    except FileNotFoundError:
+        return False
 
 
 def freestanding(folder: Path, level: str) -> Case:

@@ -244,9 +244,9 @@ def initializer(found: dict[str, Any]) -> str:
     """C for cf_config.class_max_not_full."""
     k = [str(one["k"]) for one in found["classes"]]
     lines = [", ".join(k[at : at + K_A_LINE]) + "," for at in range(0, len(k), K_A_LINE)]
-    wide = "; needs .wide = true" if found["wide"] else ""
+    wide = ", .wide = true" if found["wide"] else ""
     return (
-        f"/* .class_max_not_full{wide} */\n"
+        f"/* .class_max_not_full of a moving heap with .page_size = 0{wide} */\n"
         "static const uint16_t class_max_not_full[CF_MAX_CLASSES] = {\n\t"
         + "\n\t".join(lines)
         + "\n};"
@@ -271,7 +271,7 @@ def show(found: dict[str, Any]) -> None:
         "count: frees that no allocation followed, at most (Proposition 1)\n"
         "moving frees: how many could move an object with this K\n"
         "pages: of 16 KiB, for the peak, whatever came before\n"
-        "malloc, free: instructions at most, and what is copied"
+        "malloc, free: instructions at most, and what is copied, as long as nothing is pinned"
     )
     if found["large_pages"]:
         print(
@@ -283,8 +283,9 @@ def show(found: dict[str, Any]) -> None:
             f" the largest of {found['refused_size']:,} B."
         )
     print(
-        f"\nGuaranteed: a heap of {found['memory']:,} bytes ({found['pages']:,} pages) refuses\n"
-        "nothing while no size-class has more objects than its peak, in whatever order they\n"
-        f"come and go. With K = 1 that takes {found['least_memory']:,} bytes.\n"
+        f"\nGuaranteed: a moving heap of {found['memory']:,} bytes ({found['pages']:,} pages of 16"
+        " KiB), wherever\nit begins, refuses nothing while no size-class has more objects than its"
+        " peak and nothing is\npinned, in whatever order they come and go. With K = 1 that takes"
+        f" {found['least_memory']:,} bytes.\n"
     )
     print(found["initializer"])

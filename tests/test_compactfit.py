@@ -56,20 +56,26 @@ def test_figures() -> None:
         evals.Experiment("incremental", "cfm"): {"alloc": costs, "free": moving},
         evals.Experiment("incremental", "cfnm"): {"alloc": slower, "free": moving},
         evals.Experiment("fragmentation", "cfm"): found,
-    } | {
-        evals.deallocation(block): {"free": frees([1000 - block])}
-        for block in (0, *evals.CROSSOVER)
+        evals.Experiment("periodic", "cfm", evals.PARTIAL): {"free": frees([90, 120])},
     }
+    for block in (0, *evals.CROSSOVER):
+        said[evals.deallocation(block)] = {"free": frees([1000 - block])}
+        # a moving one copies 800 bytes: 200 words
+        said[evals.deallocation(block, "bench")] = {
+            "free": frees([1032 - block if block else 800], copied=0 if block else 800)
+        }
     assert evals.values(said) == {
         "compactfit-malloc-mean": 65,
         "compactfit-malloc-max": 70,
         "compactfit-free-max": 80,
+        "compactfit-free-max-partial": 120,
         "compactfit-free-moving-max": 140,
         "compactfit-payload": 82,
         "compactfit-usable-share": 80,  # 10 of 12.5
         # at 20 B; more than 8 KB is not asked for
         "compactfit-reusable": pytest.approx(100 * 200 / 205),
         "compactfit-nonmoving-crossover": 32,
+        "compactfit-nonmoving-crossover-word": 64,
         "compactfit-nonmoving-malloc": 6,
     }
 

@@ -63,7 +63,7 @@ def test_what_was_preloaded_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_initializer() -> None:
     found = {"wide": True, "classes": [{"k": number} for number in range(1, 19)]}
     assert traces.initializer(found) == (
-        "/* .class_max_not_full; needs .wide = true */\n"
+        "/* .class_max_not_full of a moving heap with .page_size = 0, .wide = true */\n"
         "static const uint16_t class_max_not_full[CF_MAX_CLASSES] = {\n"
         "\t1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,\n"
         "\t17, 18,\n"
@@ -110,7 +110,7 @@ def test_tables_of_replays() -> None:
     said = {("git", "cfm"): replayed(3 << 19), ("git", "glibc"): replayed(None)}
     instructions, memory = evals.tables(said, {"cfm": "moving", "glibc": "glibc"})
     assert instructions.rows[0] == ["moving", *[60.5, 3.0, 90, 91] * 2, *[None] * 4]
-    assert "Of 100 calls in 1,000." in instructions.note
+    assert "Of 100 calls in 1,000;" in instructions.note
     assert memory.rows == [
         ["moving", 1.5, 4, 2, 2, 2, 100.0],
         ["glibc", None, 4, 2, None, 2, 100.0],

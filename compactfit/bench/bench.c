@@ -169,7 +169,7 @@ static size_t grow(void)
 static void incremental(void)
 {
 	struct series allocs = { 0 }, frees = { 0 };
-	size_t nr = grow(), i;
+	size_t nr = grow(), refused = 0, i;
 	struct cost cost;
 
 	for (i = 0; i < nr; i += 2) {
@@ -180,9 +180,11 @@ static void incremental(void)
 		growing[i] = counted_alloc(a, size_of(i), &cost);
 		if (growing[i])
 			add(&allocs, size_of(i), cost);
+		else
+			refused++;
 	}
 	print_head("incremental");
-	printf(", \"objects\": %zu", nr);
+	printf(", \"objects\": %zu, \"refused\": %zu", nr, refused);
 	print_series("free", &frees);
 	print_series("alloc", &allocs);
 	printf("}\n");
@@ -241,7 +243,7 @@ struct held {
 static void periodic(void)
 {
 	static struct held held[TASKS][TICKS];
-	size_t first[TASKS] = { 0 }, last[TASKS] = { 0 }, t, size, failures = 0;
+	size_t first[TASKS] = { 0 }, last[TASKS] = { 0 }, t, size, refused = 0;
 	struct series allocs = { 0 }, frees = { 0 };
 	unsigned int tick;
 	struct cost cost;
@@ -259,7 +261,7 @@ static void periodic(void)
 			size = tasks[t].least + rnd() % (tasks[t].most - tasks[t].least + 1);
 			object = counted_alloc(a, size, &cost);
 			if (!object) {
-				failures++;
+				refused++;
 				continue;
 			}
 			add(&allocs, size, cost);
@@ -269,7 +271,7 @@ static void periodic(void)
 					(unsigned int)(rnd() % tasks[t].hold) };
 		}
 	print_head("periodic");
-	printf(", \"failures\": %zu", failures);
+	printf(", \"refused\": %zu", refused);
 	print_series("free", &frees);
 	print_series("alloc", &allocs);
 	printf("}\n");

@@ -198,7 +198,7 @@ static bool read_record(struct reader *reader, struct trace *trace, struct table
 
 int trace_load(const char *path, struct trace *trace, const char **error)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe does not wait */
 	struct reader reader = { 0 };
 	struct tables tables = { 0 };
 	uint64_t thread = 0;

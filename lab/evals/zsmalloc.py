@@ -187,7 +187,7 @@ WHAT = {"alloc": "allocation", "access": "access", "free": "free", "again": "all
 def _worst_plot(said: Said) -> Plot:
     lines = [Line(title, read_worst(said[f"worst {title}"])) for _, _, title in HEAPS]
     return Plot(
-        "The longest that compaction keeps others waiting",
+        "The longest that compaction keeps an allocation waiting",
         "lines",
         "bytes of an object",
         "instructions under the lock",
@@ -207,13 +207,13 @@ def _longest(said: Said) -> dict[str, tuple[float, float]]:
 
 def _worst_table(said: Said) -> Table:
     return Table(
-        "The longest that compaction keeps others waiting",
+        "The longest that compaction keeps an allocation waiting",
         ("heap", "instructions", "bytes of an object"),
         [[title, cost, size] for title, (cost, size) in _longest(said).items()],
         "zsmalloc: zs_compact() of as many groups of pages with one object each as objects fit into"
-        " a group, less that of an empty pool: its locks are kept until a group is full, if nobody"
-        " maps or frees meanwhile. compact-fit: the longest cf_free(), the copy included, while two"
-        " full pages are emptied in turns.",
+        " a group, less that of an empty pool: so long zs_malloc() of the same size waits. Who maps"
+        " or frees makes zs_compact() let go after the object at hand. compact-fit: all wait for"
+        " the longest cf_free(), the copy included, while two full pages are emptied in turns.",
     )
 
 
