@@ -168,12 +168,24 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
  */
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle);
 
-/** cf_calloc() - cf_malloc(@count * @size), zeroed; CF_ESIZE if that overflows. O(size). */
+/**
+ * cf_calloc() - allocate an object that is zeroed
+ * @heap: the heap
+ * @count: elements
+ * @size: bytes of an element
+ * @handle: set to the new object, as by cf_malloc()
+ *
+ * O(@count * @size).
+ * Return: as cf_malloc() for @count * @size bytes, CF_ESIZE if that overflows.
+ */
 int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle);
 
 /**
  * cf_aligned_alloc() - cf_malloc() at a multiple of @align, wherever the object moves
+ * @heap: the heap
  * @align: a power of two, up to the page size, or up to the block size in a non-moving heap
+ * @size: bytes, 1 to cf_max_size()
+ * @handle: set to the new object, as by cf_malloc()
  *
  * Takes a block whose size is a multiple of @align: as good as free up to an eighth of @size, else
  * up to a whole page.
@@ -183,6 +195,8 @@ int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle 
 
 /**
  * cf_realloc() - change the size of an object
+ * @heap: the heap
+ * @handle: the object
  * @size: the new size in bytes
  *
  * The handle stays. Content is kept up to the lesser of both sizes. Nothing is done while the
@@ -199,6 +213,8 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
 
 /**
  * cf_free() - free an object
+ * @heap: the heap
+ * @handle: the object, or any 64 bits: what is no object is found out, see cf_check_handle()
  *
  * May move one other object of the size-class into its place (the paper's Rule 2): if the object's
  * page was full and the size-class has K not-full pages already, and the heap is not deferred. That
@@ -214,6 +230,7 @@ int cf_free(struct cf_heap *heap, cf_handle handle);
 /**
  * cf_free_remote() - ask the owner of a heap to free an object
  * @heap: a heap of any core, with remote_frees in its configuration
+ * @handle: the object
  *
  * For any core, and any number of them at once, in any context: takes no lock, the heap's hooks are
  * not called. (A core that stops halfway keeps the owner from what comes behind, until it goes on.)
@@ -231,36 +248,48 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle);
 
 /**
  * cf_drain() - do remote frees now
+ * @heap: the heap
  * @most: how many at most
  *
- * For the heap's owner. Time: that of as many cf_free(). Return: how many there were.
+ * For the heap's owner. Time: that of as many cf_free().
+ * Return: how many there were.
  */
 size_t cf_drain(struct cf_heap *heap, size_t most);
 
 /**
  * cf_check_handle() - is this a live object?
+ * @heap: the heap
+ * @handle: any 64 bits
  *
  * Whose object was freed is found out, but if its slot was used again and a multiple of 2^b
  * allocations after its own has made the object that is there now. b is the bits of a stamp: 29 in
  * wide heaps and those above 8 MiB, else 31 less the binary logarithm of the heap's bytes (8 for 8
  * MiB, 15 for 64 KiB). A handle of another heap passes in one case of 2^b.
  *
- * Constant time. Return: CF_OK or CF_ESTALE.
+ * Constant time.
+ * Return: CF_OK or CF_ESTALE.
  */
 int cf_check_handle(struct cf_heap *heap, cf_handle handle);
 
 /**
- * cf_usable_size() - bytes that the object may use: at least what was asked for; 0 if stale
+ * cf_usable_size() - bytes that the object may use
+ * @heap: the heap
+ * @handle: the object
  *
  * Constant time.
+ * Return: at least what was asked for; 0 if the handle is stale.
  */
 size_t cf_usable_size(struct cf_heap *heap, cf_handle handle);
 
 /**
  * cf_deref() - address of a byte of an object of a moving heap
+ * @heap: the heap
+ * @handle: the object
+ * @offset: of the byte in the object
  *
  * The paper's dereference(): one load more than a plain pointer costs, nothing checked. Not for
  * objects larger than cf_max_contiguous(): they have no one address.
+ * Return: the address.
  */
 static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_t offset)
 {
@@ -271,10 +300,14 @@ static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_
 
 /**
  * cf_deref_nonmoving() - address of a byte of an object of a non-moving heap
+ * @heap: the heap
+ * @handle: the object
+ * @offset: of the byte in the object
  * @block_size: that of the heap; faster if it is a constant
  *
  * The paper's dereference() there: two loads more than a plain pointer costs, nothing checked. What
  * is contiguous ends at the next multiple of @block_size. Not for objects larger than a page.
+ * Return: the address.
  */
 static inline void *cf_deref_nonmoving(const struct cf_heap *heap, cf_handle handle, size_t offset,
 				       uint32_t block_size)
@@ -289,23 +322,32 @@ static inline void *cf_deref_nonmoving(const struct cf_heap *heap, cf_handle han
 
 /**
  * cf_at() - address of a byte of an object, checked, in a heap of either engine
+ * @heap: the heap
+ * @handle: the object
+ * @offset: of the byte in the object
  * @length: set to the bytes from there that are contiguous; may be NULL
  *
- * Constant time. Return: NULL if the handle is stale or @offset beyond the object.
+ * Constant time.
+ * Return: the address; NULL if the handle is stale or @offset beyond the object.
  */
 void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *length);
 
 /**
  * cf_pin() - keep an object where it is, and alive
+ * @heap: the heap
+ * @handle: the object
  *
  * Nests up to CF_MAX_PINS. A page all of whose objects are pinned cannot be compacted; each pinned
  * object may cost one page beyond the bound of K (cf_bound() knows).
- * Constant time. Return: CF_OK, CF_ESTALE, CF_EPINS.
+ * Constant time.
+ * Return: CF_OK, CF_ESTALE, CF_EPINS.
  */
 int cf_pin(struct cf_heap *heap, cf_handle handle);
 
 /**
  * cf_unpin() - take one cf_pin() back
+ * @heap: the heap
+ * @handle: the object
  *
  * May move the object at once, if its page could not be compacted before. O(size).
  * Return: CF_OK, CF_ESTALE, CF_EPINS.
@@ -314,6 +356,7 @@ int cf_unpin(struct cf_heap *heap, cf_handle handle);
 
 /**
  * cf_compact() - do compaction that was deferred
+ * @heap: the heap
  * @budget: bytes that may be moved
  *
  * Moves objects, each whole, until no size-class has more than K not-full pages, or the next object
@@ -322,57 +365,103 @@ int cf_unpin(struct cf_heap *heap, cf_handle handle);
  */
 size_t cf_compact(struct cf_heap *heap, size_t budget);
 
-/** cf_debt() - not-full pages beyond K that cf_compact() would remove. O(size-classes). */
+/**
+ * cf_debt() - how much compaction was deferred
+ * @heap: the heap
+ *
+ * O(size-classes).
+ * Return: not-full pages beyond K, which cf_compact() would remove.
+ */
 size_t cf_debt(struct cf_heap *heap);
 
 /**
  * cf_bound() - how many more objects of a size will be had, whatever happened before
+ * @heap: the heap
  * @size: bytes
  *
  * Counts what is live now, by size-class, as if it lay as badly as it possibly could (see
  * docs/compactfit.md); so it holds for any history, and for frees in between, not for more pins.
  * What cf_malloc() really allocates may be more, never less.
  *
- * O(size-classes), 28 times at most: it is a binary search. Return: the number of objects, 0 for a
- * wrong size.
+ * O(size-classes), 28 times at most: it is a binary search.
+ * Return: the number of objects, 0 for a wrong size.
  */
 size_t cf_bound(struct cf_heap *heap, size_t size);
 
 /**
  * cf_max_size() - the largest object that the heap's configuration allows
+ * @heap: the heap
  *
  * As many pages as numbers of pages have room in the block of a whole page: a quarter of the page
  * size less 5 (64 MiB in all), in a non-moving heap the block-frames of a page less 5. One page at
- * least. Constant.
+ * least. Constant time.
+ * Return: its bytes.
  */
 size_t cf_max_size(const struct cf_heap *heap);
 
 /**
  * cf_max_contiguous() - the largest object that lies in one piece
+ * @heap: the heap
  *
- * A page, in a non-moving heap a block-frame. Constant.
+ * Constant time.
+ * Return: bytes of a page, in a non-moving heap of a block-frame.
  */
 size_t cf_max_contiguous(const struct cf_heap *heap);
 
-/** cf_class_count() - size-classes of the heap. Constant. */
+/**
+ * cf_class_count() - how many size-classes the heap has
+ * @heap: the heap
+ *
+ * Constant time.
+ * Return: their number.
+ */
 unsigned int cf_class_count(const struct cf_heap *heap);
 
-/** cf_class_size() - bytes of an object of size-class @index; 0 if there is none. Constant. */
+/**
+ * cf_class_size() - how large the objects of a size-class are
+ * @heap: the heap
+ * @index: of the size-class
+ *
+ * Constant time.
+ * Return: bytes of its blocks; 0 if there is no such size-class.
+ */
 size_t cf_class_size(const struct cf_heap *heap, unsigned int index);
 
-/** cf_class_per_page() - objects in a page of size-class @index; 0 if there is none. Constant. */
+/**
+ * cf_class_per_page() - how many objects of a size-class a page has
+ * @heap: the heap
+ * @index: of the size-class
+ *
+ * Constant time.
+ * Return: their number; 0 if there is no such size-class.
+ */
 unsigned int cf_class_per_page(const struct cf_heap *heap, unsigned int index);
 
-/** cf_class_of() - the size-class that serves @size; -1 if none does, or several. Constant. */
+/**
+ * cf_class_of() - the size-class that serves a size
+ * @heap: the heap
+ * @size: bytes
+ *
+ * Constant time.
+ * Return: its index; -1 if none does, or several.
+ */
 int cf_class_of(const struct cf_heap *heap, size_t size);
 
-/** cf_get_stats() - what the heap holds. O(size-classes). */
+/**
+ * cf_get_stats() - what the heap holds
+ * @heap: the heap
+ * @stats: set to that
+ *
+ * O(size-classes).
+ */
 void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats);
 
 /**
  * cf_verify() - do all invariants hold?
+ * @heap: the heap
  *
- * For tests. O(heap). Return: NULL, or the sentence that does not hold.
+ * For tests. O(heap).
+ * Return: NULL, or the sentence that does not hold.
  */
 const char *cf_verify(struct cf_heap *heap);
 

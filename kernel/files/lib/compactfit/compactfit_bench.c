@@ -10,7 +10,7 @@
  *	large as COMPRESSOR (lzo-rle or lz4) made it; PERCENT of them are freed at
  *	random, the allocator compacts what it left, as many are allocated again.
  *	"worst ALLOCATOR PAGE_SIZE": for each size-class up to a page, the longest
- *	that compaction keeps others waiting: "SIZE CYCLES".
+ *	that compaction keeps an allocation of that size waiting: "SIZE CYCLES".
  *
  *	ALLOCATOR is zsmalloc, moving or non-moving; the latter two are compactfit
  *	with pages of PAGE_SIZE bytes, which zsmalloc does not use.
@@ -279,7 +279,7 @@ static bool bench_alloc(struct bench_heap *heap, size_t size, union bench_object
 			u32 *cost)
 {
 	unsigned long flags;
-	cycles_t start;
+	u64 start;
 	bool ok;
 
 	local_irq_save(flags);
@@ -294,7 +294,7 @@ static bool bench_alloc(struct bench_heap *heap, size_t size, union bench_object
 static void bench_free(struct bench_heap *heap, union bench_object object, u32 *cost)
 {
 	unsigned long flags;
-	cycles_t start;
+	u64 start;
 
 	local_irq_save(flags);
 	start = get_cycles();
@@ -310,7 +310,7 @@ static bool bench_access(struct bench_heap *heap, union bench_object object, siz
 {
 	size_t length = size, last = round_down(size, sizeof(u32)) - sizeof(u32);
 	unsigned long flags;
-	cycles_t start;
+	u64 start;
 	bool good;
 	u32 *word;
 
@@ -384,7 +384,7 @@ static void bench_shuffle(u32 *order, size_t nr)
 
 static void bench_compact(struct bench_heap *heap)
 {
-	cycles_t start;
+	u64 start;
 
 	if (!heap->pool)
 		return;
@@ -479,9 +479,9 @@ static int bench_fill(const char *compressor, const char *allocator, unsigned in
 
 /* ------ the longest wait ---------------------------------------------- */
 
-static cycles_t bench_zs_compact(struct bench_heap *heap)
+static u64 bench_zs_compact(struct bench_heap *heap)
 {
-	cycles_t start = get_cycles();
+	u64 start = get_cycles();
 
 	zs_compact(heap->pool);
 	return get_cycles() - start;
@@ -492,11 +492,11 @@ static cycles_t bench_zs_compact(struct bench_heap *heap)
  * all groups have a single object, so that as many as fit into one are moved.
  * Returns 0 if a group has but one object, or too many.
  */
-static cycles_t bench_worst_zs(struct bench_heap *heap, size_t size, union bench_object *objects)
+static u64 bench_worst_zs(struct bench_heap *heap, size_t size, union bench_object *objects)
 {
 	size_t in_group = 0, nr = 0, kept = 0, i;
 	unsigned long group = 0;
-	cycles_t cost;
+	u64 cost;
 	u32 unused;
 
 	do {
@@ -526,11 +526,11 @@ static cycles_t bench_worst_zs(struct bench_heap *heap, size_t size, union bench
  * compactfit moves an object in the free that asks for it: one in a full page,
  * while another page is not full. Freed in turns, objects of two pages are.
  */
-static cycles_t bench_worst_cf(struct bench_heap *heap, size_t size, union bench_object *objects)
+static u64 bench_worst_cf(struct bench_heap *heap, size_t size, union bench_object *objects)
 {
 	int class = cf_class_of(heap->cf, size);
 	size_t in_page = cf_class_per_page(heap->cf, class), nr = 2 * in_page, i;
-	cycles_t worst = 0;
+	u64 worst = 0;
 	u32 cost;
 
 	for (i = 0; i < nr; i++)
@@ -538,7 +538,7 @@ static cycles_t bench_worst_cf(struct bench_heap *heap, size_t size, union bench
 			return 0;
 	for (i = 0; i < nr; i++) {
 		bench_free(heap, objects[i % 2 * in_page + i / 2], &cost);
-		worst = max_t(cycles_t, worst, cost);
+		worst = max_t(u64, worst, cost);
 	}
 	return worst;
 }
@@ -556,7 +556,7 @@ static int bench_worst(const char *allocator, unsigned int page_size)
 	if (ret)
 		goto out;
 	for (size = 64; size <= PAGE_SIZE; size += 64) {
-		cycles_t least = U64_MAX, cost, none;
+		u64 least = U64_MAX, cost, none;
 		unsigned int round;
 
 		for (round = 0; round < BENCH_ROUNDS; round++) {
