@@ -48,7 +48,7 @@ class Flavour:
     programs: tuple[str, ...] = PROGRAMS
     others: tuple[str, ...] = ()  # what else is to be built
     bench: bool = False  # programs of the benchmark: just these are built
-    tools: bool = False  # a recorder with the flags of sanitizers cannot be loaded everywhere
+    tools: bool = False  # those for traces
     toolchain: str = ""  # for another machine: what its tools' names begin with
     more: tuple[str, ...] = ()  # for cmake
     calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
@@ -76,7 +76,12 @@ class Flavour:
         return ["--target", *self.programs, *self.others] if self.bench else []
 
 
-SANITIZED = Flavour("sanitized", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all")
+SANITIZED = Flavour(
+    "sanitized",
+    "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
+    (*PROGRAMS, *TOOL_PROGRAMS),
+    tools=True,
+)
 COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
 OPTIMISED = Flavour("optimised", "-O2 -Werror", (*PROGRAMS, *TOOL_PROGRAMS), tools=True)
 TOOLS = Flavour("tools", "-O2", (), tools=True)

@@ -10,7 +10,6 @@
 
 #include "compactfit.h"
 #include "crates.h"
-#include "o1heap.h"
 #include "rivals.h"
 
 /* ------ compact-fit ------------------------------------------------------------------------------ */
@@ -147,7 +146,7 @@ RIVAL(tlsf)
 
 /* ------ o1heap ------------------------------------------------------------------------------------ */
 
-static O1HeapInstance *o1heap;
+static struct O1HeapInstance *o1heap;
 
 static bool o1heap_start(void *memory, size_t size, const struct setup *setup)
 {

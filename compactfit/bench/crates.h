@@ -2,7 +2,7 @@
 /*
  * Allocators of crates.io (see crates/src/lib.rs), each in the memory that it is given: dlmalloc, Doug
  * Lea's, the paper's DL; rlsf, a TLSF; talc. They want the size of an object that is freed, as Rust
- * programs know it.
+ * programs know it. And o1heap, whose crate is C.
  */
 #ifndef CRATES_H
 #define CRATES_H
@@ -24,5 +24,10 @@ void *crate_talc_alloc(struct crate_heap *heap, size_t size);
 void crate_dlmalloc_free(struct crate_heap *heap, void *object, size_t size);
 void crate_rlsf_free(struct crate_heap *heap, void *object, size_t size);
 void crate_talc_free(struct crate_heap *heap, void *object, size_t size);
+
+/* o1heap's own interface: see its o1heap.h. The memory is aligned to 32 bytes. */
+struct O1HeapInstance *o1heapInit(void *base, size_t size);
+void *o1heapAllocate(struct O1HeapInstance *handle, size_t amount);
+void o1heapFree(struct O1HeapInstance *handle, void *pointer);
 
 #endif

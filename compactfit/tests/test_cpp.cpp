@@ -32,7 +32,7 @@ struct alignas(8) words {
 
 #ifdef __cpp_exceptions
 struct thrower {
-	explicit thrower(int code) { throw code; }
+	explicit thrower(int code) : unused(0) { throw code; }
 	int unused;
 };
 
@@ -97,8 +97,9 @@ int main()
 	cf_handle odd[2];
 	cf_malloc(heap.raw(), 20, &odd[0]);
 	cf_malloc(heap.raw(), 20, &odd[1]);
-	result(!heap.get(compactfit::handle<words>(odd[0])) !=
-		       !heap.get(compactfit::handle<words>(odd[1])),
+	const words *first = heap.get(compactfit::handle<words>(odd[0]));
+	const words *second = heap.get(compactfit::handle<words>(odd[1]));
+	result((first == nullptr) != (second == nullptr),
 	       "an object that is not aligned for a type is none of it");
 	compactfit::pin<point> none(heap, a);
 	result(!none, "what is not alive cannot be pinned");

@@ -19,7 +19,7 @@
 #include "../tools/tune.h"
 #include "compactfit.h"
 
-#define PLAN 15
+#define PLAN 17
 
 static unsigned int number;
 static bool any_failed;
