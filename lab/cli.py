@@ -368,7 +368,7 @@ def add_verb(verbs: Any, name: str, function: Any) -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run one command; every error a user can cause is one line."""
     args = parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # children must not outlive us
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # children must not outlive us
     console.Settings.verbose = args.verbose
     try:
         if args.verb in LOCKED or args.function is cmd_compactfit_bench:

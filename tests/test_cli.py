@@ -4,6 +4,9 @@
 import errno
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +106,28 @@ def test_no_root_and_no_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup.shutil, "which", lambda _: None)
     with pytest.raises(LabError, match="no root and no sudo: as root, run: apt-get install fio"):
         setup.root_prefix("apt-get install fio")
+
+
+SLEEPER = """
+import time
+from lab import cli
+def sleep(_):
+    print("asleep", flush=True)
+    time.sleep(60)
+cli.cmd_doctor = sleep
+sys.exit(cli.main(["doctor"]))
+"""
+
+
+def test_termination_is_an_interruption_in_the_background_of_a_script_too() -> None:
+    ignore = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    command = [sys.executable, "-c", ignore + SLEEPER]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "asleep\n"
+        child.send_signal(signal.SIGTERM)
+        _, errors = child.communicate(timeout=20)
+    assert child.returncode == 1
+    assert errors == "gcma: interrupted\n"
