@@ -82,7 +82,11 @@ SANITIZED = Flavour(
     (*PROGRAMS, *TOOL_PROGRAMS),
     tools=True,
 )
-COVERED = Flavour("covered", "-O0 -g --coverage -DCF_INLINE=static")  # each branch once
+COVERED = Flavour(
+    "covered",
+    # each branch once; counters that threads share must not lose counts, or get negative ones
+    "-O0 -g --coverage -fprofile-update=atomic -DCF_INLINE=static",
+)
 OPTIMISED = Flavour("optimised", "-O2 -Werror", (*PROGRAMS, *TOOL_PROGRAMS), tools=True)
 TOOLS = Flavour("tools", "-O2", (), tools=True)
 THREADS = Flavour("threads", "-O1 -g -fsanitize=thread", THREAD_PROGRAMS)
