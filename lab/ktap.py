@@ -87,7 +87,7 @@ def _close(pending: dict[int, list[Case]], plans: dict[int, int], depth: int) ->
             planned = plans.pop(level, len(found))
             if planned != len(found):
                 why = f"{planned} tests were planned, {len(found)} reported"
-                found.append(Case("(the rest of the plan)", passed=False, why=why))
+                found.append(Case("(the plan)", passed=False, why=why))
             cases += found
     return cases
 

@@ -108,6 +108,11 @@ def test_no_root_and_no_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
         setup.root_prefix("apt-get install fio")
 
 
+def test_recorded_command_keeps_its_options() -> None:
+    args = cli.parser().parse_args(["compactfit", "record", "-o", "there", "ls", "-la"])
+    assert (args.output, args.command) == ("there", ["ls", "-la"])
+
+
 SLEEPER = """
 import time
 from lab import cli

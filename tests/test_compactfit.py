@@ -157,3 +157,12 @@ def test_what_hangs_is_ended(tmp_path: Path) -> None:
     assert answer.returncode == compactfit.TIMED_OUT
     assert answer.stdout == "ok 1 begun\n"
     assert "did not end" in answer.stderr
+
+
+def test_build_of_another_clone_is_not_of_here(tmp_path: Path) -> None:
+    cached = tmp_path / "CMakeCache.txt"
+    assert not compactfit._is_of_here(tmp_path)
+    cached.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere/compactfit\n")
+    assert not compactfit._is_of_here(tmp_path)
+    cached.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={compactfit.SOURCE}\n")
+    assert compactfit._is_of_here(tmp_path)

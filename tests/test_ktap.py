@@ -53,6 +53,10 @@ def test_broken_plan_is_a_failure() -> None:
     assert ktap.summary(ktap.parse("1..3\nok 1 one\n")) == ktap.Summary(passed=1, failed=1)
 
 
+def test_exceeded_plan_is_a_failure() -> None:
+    assert ktap.summary(ktap.parse("1..1\nok 1 one\nok 2 two\n")).failed == 1
+
+
 def test_program_that_dies_after_its_plan_fails() -> None:
     assert ktap.summary(ktap.parse("KTAP version 1\n1..3\n")).failed == 1
 

@@ -19,7 +19,7 @@ MEMORY_MIB = 768
 COMPRESSORS = ("lzo-rle", "lz4")
 PERCENTS = (20, 50)  # of the objects that are freed
 ZSMALLOC = "zsmalloc"
-CHOSEN = "compact-fit, 16 KiB"  # whom the figures are about: it has least memory that is not full
+CHOSEN = "compact-fit, 16 KiB"  # whom the figures are about: the default heap
 # Allocator, bytes of a page of its heap, what it is called
 HEAPS = (
     ("zsmalloc", 0, ZSMALLOC),
