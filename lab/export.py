@@ -8,11 +8,11 @@ follow in the order of the series.
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from email.parser import HeaderParser
 from pathlib import Path
 
+from lab import process
 from lab.errors import LabError
 from lab.source import Patch, Series, Tree, apply_patch
 
@@ -110,9 +110,5 @@ def _git(repo: Path, *args: str) -> str:
         "GIT_COMMITTER_EMAIL": "gcma@localhost",
         "GIT_COMMITTER_DATE": DATE,
     }
-    answer = subprocess.run(
-        ["git", *args], cwd=repo, env=environment, capture_output=True, text=True, check=False
-    )
-    if answer.returncode:
-        raise LabError(f"git {args[0]} failed", answer.stderr.strip())
-    return answer.stdout
+    failure = f"git {args[0]} failed"
+    return process.run(["git", *args], cwd=repo, env=environment, failure=failure).stdout

@@ -116,10 +116,11 @@ def test_recorded_command_keeps_its_options() -> None:
 SLEEPER = """
 import time
 from lab import cli
+from lab.verbs import doctor
 def sleep(_):
     print("asleep", flush=True)
     time.sleep(60)
-cli.cmd_doctor = sleep
+doctor.run = sleep
 sys.exit(cli.main(["doctor"]))
 """
 

@@ -52,7 +52,9 @@ def test_git_am_yields_the_patched_tree(small_lab: Lab, tmp_path: Path) -> None:
 def test_new_files_come_first_unless_a_patch_adds_them(small_lab: Lab, tmp_path: Path) -> None:
     small_lab.write("files/Documentation/gcma.rst", "gcma\n")
     header = "It was too short.\n\nAdds: mm/gcma.c\n"
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace("It was too short.\n", header))
+    small_lab.write(
+        "patches-6.12/reserve/0001-b.patch", PATCH.replace("It was too short.\n", header)
+    )
     first, second = exported(small_lab, tmp_path / "mails")
     assert "Documentation/gcma.rst" in first.read_text()
     assert "mm/gcma.c" not in first.read_text()
@@ -77,7 +79,9 @@ def test_the_same_series_gives_the_same_mails(small_lab: Lab, tmp_path: Path) ->
 
 
 def test_a_patch_cannot_add_what_is_not_there(small_lab: Lab, tmp_path: Path) -> None:
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace("---\n", "Adds: mm/x.c\n---\n", 1))
+    small_lab.write(
+        "patches-6.12/reserve/0001-b.patch", PATCH.replace("---\n", "Adds: mm/x.c\n---\n", 1)
+    )
     with pytest.raises(LabError, match=r"Adds: mm/x\.c"):
         exported(small_lab, tmp_path / "mails")
 
