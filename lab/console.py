@@ -6,6 +6,7 @@ rich takes longer to import than most verbs take to run: only what draws with it
 
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,8 @@ class Settings:
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(text + "\n")  # at once: threads do not share a line
+    sys.stderr.flush()
 
 
 def out() -> "Console":
@@ -127,6 +129,35 @@ class _BarProgress(Progress):
         )
 
 
+class _Screen:
+    """The one display of a terminal, which all steps under way share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.bar: Bar | None = None
+        self.steps = 0
+
+    @contextmanager
+    def shared(self) -> Iterator["Bar"]:
+        with self.lock:
+            if self.bar is None:
+                self.bar = _bar()
+                self.bar.start()
+            self.steps += 1
+            bar = self.bar
+        try:
+            yield bar
+        finally:
+            with self.lock:
+                self.steps -= 1
+                if not self.steps:
+                    bar.stop()
+                    self.bar = None
+
+
+_screen = _Screen()
+
+
 def _bar() -> "Bar":
     from rich import progress as parts  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
@@ -145,12 +176,15 @@ def _bar() -> "Bar":
 def progress(
     title: str, total: float, expected: float, *, at_most: bool = False
 ) -> Iterator[Progress]:
-    """Show one long step; say at its end how long it took."""
+    """Show one long step; say at its end how long it took. Steps may run side by side."""
     step: Progress
     if sys.stderr.isatty():
-        with _bar() as bar:
+        with _screen.shared() as bar:
             step = _BarProgress(title, total, expected, bar, at_most=at_most)
-            yield step
+            try:
+                yield step
+            finally:
+                bar.remove_task(step.task)
     else:
         step = _PlainProgress(title, total, expected, at_most=at_most)
         yield step

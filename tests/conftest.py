@@ -18,6 +18,8 @@ Subject: [PATCH 1/1] mm: cma: make b long
 
 It was too short.
 
+Adds: mm/gcma.c
+
 Signed-off-by: A Maintainer <maintainer@kernel.example>
 ---
 --- a/mm/cma.c

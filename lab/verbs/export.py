@@ -4,20 +4,27 @@
 import argparse
 from pathlib import Path
 
-from lab import export, paths, setup, source, targets
+from lab import export, paths, setup, source, systems, targets
 from lab.verbs import add_json, print_json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR")
+    names = ",".join(systems.SYSTEMS)
+    parser.add_argument(
+        "--only", metavar="NAMES", default="", help=f"these systems and what they need: {names}"
+    )
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
 
 
 def run(args: argparse.Namespace) -> int:
+    only = [name for name in args.only.split(",") if name]
+    systems.with_needs(only)
     setup.install_packages()
     base = source.pristine(targets.DEFAULT.linux, paths.cache())
-    mails = export.export(base, source.read_series(paths.KERNEL), Path(args.folder))
+    series = source.read_series(paths.KERNEL)
+    mails = export.export(base, series, Path(args.folder), only)
     if args.json:
         print_json([str(mail) for mail in mails])
     else:
