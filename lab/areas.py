@@ -4,12 +4,13 @@
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from rich.live import Live
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from lab import console
 from lab.errors import LabError
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 SYSFS = Path("/sys/kernel/mm/cma")
 PAGE_KIB = 4
@@ -68,8 +69,10 @@ def as_json(areas: list[AreaStatus]) -> list[dict[str, str | int | None]]:
     return [asdict(area) for area in areas]
 
 
-def table(areas: list[AreaStatus]) -> Table:
+def table(areas: list[AreaStatus]) -> "Table":
     """What a person wants to see: sizes in MiB, events as counts of pages."""
+    from rich.table import Table  # noqa: PLC0415
+
     view = Table(title="contiguous areas (MiB; events in pages)")
     view.add_column("area")
     view.add_column("policy")
@@ -111,7 +114,9 @@ def _count(pages: int | None) -> str:
 
 def watch(sysfs: Path, interval: float) -> None:
     """The table, live, until interrupted."""
-    with Live(table(read(sysfs)), console=console.out, auto_refresh=False) as live:
+    from rich.live import Live  # noqa: PLC0415
+
+    with Live(table(read(sysfs)), console=console.out(), auto_refresh=False) as live:
         while True:
             time.sleep(interval)
             live.update(table(read(sysfs)), refresh=True)

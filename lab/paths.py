@@ -4,14 +4,16 @@
 import os
 import re
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lab.errors import LabError
 
 REPO = Path(__file__).resolve().parents[1]
 KERNEL = REPO / "kernel"
-SELFTESTS = KERNEL / "files/tools/testing/selftests/gcma"
-TARBALL = Path("/usr/src/linux-source-6.12.tar.xz")
+SELFTESTS = KERNEL / "files/tools/testing/selftests"
 
 MB = 1_000_000
 
@@ -28,6 +30,18 @@ def cache() -> Path:
     except OSError as error:
         raise LabError(f"cannot write to the cache folder {folder}: {error.strerror}") from error
     return folder
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for one run of a guest, gone afterwards."""
+    runs = cache() / "runs"
+    runs.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=runs))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_space(folder: Path, megabytes: int, what: str) -> None:

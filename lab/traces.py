@@ -266,7 +266,7 @@ def show(found: dict[str, Any]) -> None:
             numbers += [one["may_move"], one["pages"], one["malloc"]]
             free = str(one["free"]) + (f" + {one['copied']} B" if one["copied"] else "")
             view.add_row(*(f"{value:,}" for value in numbers), free)
-    console.out.print(view)
+    console.show(view)
     print(
         "count: frees that no allocation followed, at most (Proposition 1)\n"
         "moving frees: how many could move an object with this K\n"

@@ -38,6 +38,7 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --flavour fast -- true", "unknown flavour fast"),
         ("build fast", "unknown flavour fast"),
         ("test --only everything", "unknown part everything"),
+        ("export --only gcma,nothing /tmp/x", "unknown system nothing: choose of reserve, gcma"),
         ("eval size --json /nonexistent/size.json", "is there a folder /nonexistent"),
         ("eval size --json /tmp", "cannot write /tmp: it is a folder"),
         ("demo --output /dev/null", "/dev/null: File exists"),
@@ -116,10 +117,11 @@ def test_recorded_command_keeps_its_options() -> None:
 SLEEPER = """
 import time
 from lab import cli
+from lab.verbs import doctor
 def sleep(_):
     print("asleep", flush=True)
     time.sleep(60)
-cli.cmd_doctor = sleep
+doctor.run = sleep
 sys.exit(cli.main(["doctor"]))
 """
 
