@@ -64,8 +64,7 @@ X86_64 = Target(
     qemu_package="qemu-system-x86",
     machine=("-machine", "q35", "-cpu", "max"),
     clock=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01"),
-    # a host that is busy delivers timer interrupts late, which the check calls a broken machine
-    vng=("--disable-microvm", "--append=no_timer_check"),
+    vng=("--disable-microvm",),
     trace_clock="x86-tsc",
     console="ttyS0",
     early_console="earlyprintk=serial,ttyS0",
