@@ -31,6 +31,7 @@ from lab.machine import Machine
 Listener = Callable[[str], None]
 
 SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
+SHARED = f"{SHARE}/share"  # the user's
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
@@ -250,7 +251,7 @@ def _system(
             "--verbose",  # the kernel's log to stderr
             f"--qemu-opts={shlex.join(ports)}",
             f"--rwdir={SHARE}={exchange}",
-            *([f"--rwdir={SHARE}/share={share.resolve()}"] if share else []),
+            *_shared(share),
             *("--exec", f"sh {SHARE}/start"),
         ]
         seconds, timed_out, _ = _watch(command, folder, folder / "output", timeout, listener)
@@ -270,11 +271,23 @@ def _system(
         )
 
 
-def shell(kernel: Kernel, machine: Machine) -> int:
-    """An interactive root shell on the host's userland."""
-    command = _vng(kernel, machine)
-    console.show_command(command)
-    return subprocess.run(command, check=False, env=_environment()).returncode
+def shell(kernel: Kernel, machine: Machine, prepare: str = "", share: Path | None = None) -> int:
+    """An interactive root shell on the host's userland; `prepare` is run before it."""
+    with paths.scratch() as folder:
+        login = folder / "login"
+        login.write_text(f"#!/bin/sh\n{prepare}bash\n")
+        login.chmod(0o755)
+        command = [
+            *_vng(kernel, machine),
+            *([f"--rwdir={SHARE}={folder}", f"--shell={SHARE}/login"] if prepare or share else []),
+            *_shared(share),
+        ]
+        console.show_command(command)
+        return subprocess.run(command, check=False, env=_environment()).returncode
+
+
+def _shared(share: Path | None) -> list[str]:
+    return [f"--rwdir={SHARED}={share.resolve()}"] if share else []
 
 
 def _vng(kernel: Kernel, machine: Machine) -> list[str]:
