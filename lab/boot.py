@@ -18,8 +18,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +121,18 @@ def find_report(text: str) -> str | None:
 
 
 # Running and watching QEMU
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for one run of a guest, gone afterwards."""
+    runs = paths.cache() / "runs"
+    runs.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=runs))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _require_qemu(kernel: Kernel) -> None:
@@ -230,7 +244,7 @@ def _system(
     listener: Listener | None,
 ) -> BootResult:
     _require_qemu(kernel)
-    with paths.scratch() as folder:
+    with scratch() as folder:
         exchange = folder / "exchange"
         exchange.mkdir()
         (exchange / "script").write_text(script)
@@ -273,7 +287,7 @@ def _system(
 
 def shell(kernel: Kernel, machine: Machine, prepare: str = "", share: Path | None = None) -> int:
     """An interactive root shell on the host's userland; `prepare` is run before it."""
-    with paths.scratch() as folder:
+    with scratch() as folder:
         login = folder / "login"
         login.write_text(f"#!/bin/sh\n{prepare}bash\n")
         login.chmod(0o755)
@@ -347,7 +361,7 @@ def exact(
         raise LabError("an exact guest takes no disks: real I/O would break repeatability")
     _require_qemu(kernel)
     target = kernel.target
-    with paths.scratch() as folder:
+    with scratch() as folder:
         initramfs = folder / "initramfs"
         init = INIT.format(output=target.output, label=STATUS)
         _make_initramfs(initramfs, init, script, files or {})

@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from functools import partial
 
-from lab import boot, build, paths, setup
+from lab import boot, build, setup
 from lab.errors import LabError
 from lab.verbs import add_json, guest, print_json
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     # one word is a line of shell, several are a command and its arguments
     script = args.command[0] if len(args.command) == 1 else shlex.join(args.command)
     listener = None if args.json else _echo
-    with paths.scratch() as folder:
+    with boot.scratch() as folder:
         machine, prepare = extra.attached(wanted, folder)
         boot_way = boot.exact if args.exact else partial(boot.system, share=share)
         result = boot_way(

@@ -4,7 +4,7 @@
 import argparse
 import sys
 
-from lab import boot, build, paths, setup
+from lab import boot, build, setup
 from lab.errors import LabError
 from lab.verbs import guest
 
@@ -20,6 +20,6 @@ def run(args: argparse.Namespace) -> int:
     wanted, extra, share = guest.machine_of(args), guest.storage_of(args), guest.share_of(args)
     setup.install_packages()
     kernel = build.build(args.flavour)
-    with paths.scratch() as folder:
+    with boot.scratch() as folder:
         machine, prepare = extra.attached(wanted, folder)
         return boot.shell(kernel, machine, prepare, share)
