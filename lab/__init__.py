@@ -11,7 +11,7 @@ LAYERS = (
     "lock process targets systems measure areas",
     "setup source",
     "build export",
-    "machine",
+    "machine stepwise",
     "boot storage results",
     "workloads figures plots compactfit selftests",
     "evals.guests traces report tests",
