@@ -18,8 +18,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from lab.machine import Machine
 Listener = Callable[[str], None]
 
 SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
+SHARED = f"{SHARE}/share"  # the user's
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
@@ -118,6 +121,18 @@ def find_report(text: str) -> str | None:
 
 
 # Running and watching QEMU
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for one run of a guest, gone afterwards."""
+    runs = paths.cache() / "runs"
+    runs.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=runs))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _require_qemu(kernel: Kernel) -> None:
@@ -229,7 +244,7 @@ def _system(
     listener: Listener | None,
 ) -> BootResult:
     _require_qemu(kernel)
-    with paths.scratch() as folder:
+    with scratch() as folder:
         exchange = folder / "exchange"
         exchange.mkdir()
         (exchange / "script").write_text(script)
@@ -250,7 +265,7 @@ def _system(
             "--verbose",  # the kernel's log to stderr
             f"--qemu-opts={shlex.join(ports)}",
             f"--rwdir={SHARE}={exchange}",
-            *([f"--rwdir={SHARE}/share={share.resolve()}"] if share else []),
+            *_shared(share),
             *("--exec", f"sh {SHARE}/start"),
         ]
         seconds, timed_out, _ = _watch(command, folder, folder / "output", timeout, listener)
@@ -270,17 +285,29 @@ def _system(
         )
 
 
-def shell(kernel: Kernel, machine: Machine) -> int:
-    """An interactive root shell on the host's userland."""
-    command = _vng(kernel, machine)
-    console.show_command(command)
-    return subprocess.run(command, check=False, env=_environment()).returncode
+def shell(kernel: Kernel, machine: Machine, prepare: str = "", share: Path | None = None) -> int:
+    """An interactive root shell on the host's userland; `prepare` is run before it."""
+    with scratch() as folder:
+        login = folder / "login"
+        login.write_text(f"#!/bin/sh\n{prepare}bash\n")
+        login.chmod(0o755)
+        command = [
+            *_vng(kernel, machine),
+            *([f"--rwdir={SHARE}={folder}", f"--shell={SHARE}/login"] if prepare or share else []),
+            *_shared(share),
+        ]
+        console.show_command(command)
+        return subprocess.run(command, check=False, env=_environment()).returncode
+
+
+def _shared(share: Path | None) -> list[str]:
+    return [f"--rwdir={SHARED}={share.resolve()}"] if share else []
 
 
 def _vng(kernel: Kernel, machine: Machine) -> list[str]:
     """The part of the command that every system guest shares."""
     options = machine.qemu_args()
-    args = machine.kernel_args(kernel)
+    args = [*kernel.target.busy, *machine.kernel_args(kernel)]
     return [
         str(Path(sys.executable).with_name("vng")),
         *("--run", str(kernel.image)),
@@ -334,7 +361,7 @@ def exact(
         raise LabError("an exact guest takes no disks: real I/O would break repeatability")
     _require_qemu(kernel)
     target = kernel.target
-    with paths.scratch() as folder:
+    with scratch() as folder:
         initramfs = folder / "initramfs"
         init = INIT.format(output=target.output, label=STATUS)
         _make_initramfs(initramfs, init, script, files or {})

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from lab import console, lock, paths
+from lab import console
 from lab.errors import LabError
 
 # Each has a module in lab/verbs, which is imported if it is used
@@ -62,6 +62,8 @@ def main(argv: Sequence[str]) -> int:
     console.Settings.verbose = args.verbose
     try:
         if args.locked:
+            from lab import lock, paths  # noqa: PLC0415 (not for the status)
+
             with lock.exclusive(paths.cache(), shlex.join(argv)):
                 return int(args.function(args))
         return int(args.function(args))

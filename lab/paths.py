@@ -4,9 +4,6 @@
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from lab.errors import LabError
@@ -30,18 +27,6 @@ def cache() -> Path:
     except OSError as error:
         raise LabError(f"cannot write to the cache folder {folder}: {error.strerror}") from error
     return folder
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder for one run of a guest, gone afterwards."""
-    runs = cache() / "runs"
-    runs.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=runs))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_space(folder: Path, megabytes: int, what: str) -> None:

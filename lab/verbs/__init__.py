@@ -6,7 +6,6 @@ for itself, `locked`; and a function that does it, by the name of `run()` where 
 """
 
 import argparse
-import json
 from typing import Any
 
 
@@ -15,4 +14,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def print_json(value: Any) -> None:
+    import json  # noqa: PLC0415 (felt by `gcma status` on a small board)
+
     print(json.dumps(value, indent=2))

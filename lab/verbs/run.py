@@ -5,6 +5,7 @@ import argparse
 import shlex
 import sys
 from dataclasses import asdict
+from functools import partial
 
 from lab import boot, build, setup
 from lab.errors import LabError
@@ -23,15 +24,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not args.command:
         raise LabError("nothing to run: ./gcma run -- COMMAND")
-    wanted = guest.machine_of(args)
+    wanted, extra, share = guest.machine_of(args), guest.storage_of(args), guest.share_of(args)
+    if args.exact and (extra.has_disks or share):
+        raise LabError("an exact guest has no disks and shares nothing: real I/O is not repeatable")
     setup.install_packages()
     kernel = build.build(args.flavour)
     wanted.kernel_args(kernel)
     # one word is a line of shell, several are a command and its arguments
     script = args.command[0] if len(args.command) == 1 else shlex.join(args.command)
     listener = None if args.json else _echo
-    boot_way = boot.exact if args.exact else boot.system
-    result = boot_way(kernel, wanted, script + "\n", timeout=args.timeout, listener=listener)
+    with boot.scratch() as folder:
+        machine, prepare = extra.attached(wanted, folder)
+        boot_way = boot.exact if args.exact else partial(boot.system, share=share)
+        result = boot_way(
+            kernel, machine, f"{prepare}{script}\n", timeout=args.timeout, listener=listener
+        )
     if args.json:
         print_json(asdict(result))
     else:

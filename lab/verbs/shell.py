@@ -17,6 +17,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not sys.stdin.isatty():
         raise LabError("a shell needs a terminal; for scripts: ./gcma run -- COMMAND")
-    wanted = guest.machine_of(args)
+    wanted, extra, share = guest.machine_of(args), guest.storage_of(args), guest.share_of(args)
     setup.install_packages()
-    return boot.shell(build.build(args.flavour), wanted)
+    kernel = build.build(args.flavour)
+    with boot.scratch() as folder:
+        machine, prepare = extra.attached(wanted, folder)
+        return boot.shell(kernel, machine, prepare, share)

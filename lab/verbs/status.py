@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import areas, console
+from lab import areas
 from lab.verbs import add_json, print_json
 
 
@@ -24,5 +24,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(areas.as_json(found))
     else:
-        console.show(areas.table(found))
+        print(areas.table(found), end="")
     return 0
