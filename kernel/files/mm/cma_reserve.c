@@ -350,7 +350,9 @@ static const char *__init cma_choice_for(const struct cma *cma,
  */
 void __init cma_set_policy(struct cma *cma, const char *policy)
 {
+	char names[64];
 	unsigned int i;
+	int len = 0;
 
 	if (!policy)
 		return;
@@ -360,10 +362,11 @@ void __init cma_set_policy(struct cma *cma, const char *policy)
 			return;
 		}
 	}
-	pr_err("%s: policy '%s' ignored, choose one of", cma->name, policy);
 	for (i = 0; i < ARRAY_SIZE(cma_policies); i++)
-		pr_cont(" %s", cma_policies[i]->name);
-	pr_cont("\n");
+		len += scnprintf(names + len, sizeof(names) - len, " %s",
+				 cma_policies[i]->name);
+	pr_err("%s: policy '%s' ignored, choose one of%s\n", cma->name, policy,
+	       names);
 }
 
 static int __init cma_is_chosen(struct cma *cma, void *choice)

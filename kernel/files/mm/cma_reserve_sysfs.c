@@ -16,13 +16,10 @@ static struct cma *cma_of(struct kobject *kobj)
 	return container_of(kobj, struct cma_kobject, kobj)->cma;
 }
 
-static ssize_t cma_show_pages(struct cma *cma, const unsigned long *bitmap,
-			      bool set, char *buf)
+static unsigned long cma_pages(struct cma *cma, const unsigned long *bitmap)
 {
-	unsigned long bits = bitmap_weight(bitmap, cma_bitmap_maxno(cma));
-	unsigned long pages = bits << cma->order_per_bit;
-
-	return sysfs_emit(buf, "%lu\n", set ? pages : cma->count - pages);
+	return (unsigned long)bitmap_weight(bitmap, cma_bitmap_maxno(cma)) <<
+	       cma->order_per_bit;
 }
 
 static ssize_t policy_show(struct kobject *kobj, struct kobj_attribute *attr,
@@ -30,32 +27,23 @@ static ssize_t policy_show(struct kobject *kobj, struct kobj_attribute *attr,
 {
 	return sysfs_emit(buf, "%s\n", cma_of(kobj)->policy->name);
 }
+
 static struct kobj_attribute policy_attr = __ATTR_RO(policy);
 
-static ssize_t total_pages_show(struct kobject *kobj,
-				struct kobj_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%lu\n", cma_of(kobj)->count);
-}
-static struct kobj_attribute total_pages_attr = __ATTR_RO(total_pages);
+/* A file that shows one number, computed from @cma. */
+#define CMA_NUMBER(_name, _number)					\
+static ssize_t _name##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	struct cma *cma = cma_of(kobj);					\
+									\
+	return sysfs_emit(buf, "%lu\n", _number);			\
+}									\
+static struct kobj_attribute _name##_attr = __ATTR_RO(_name)
 
-static ssize_t available_pages_show(struct kobject *kobj,
-				    struct kobj_attribute *attr, char *buf)
-{
-	struct cma *cma = cma_of(kobj);
-
-	return cma_show_pages(cma, cma->bitmap, false, buf);
-}
-static struct kobj_attribute available_pages_attr = __ATTR_RO(available_pages);
-
-static ssize_t quarantined_show(struct kobject *kobj,
-				struct kobj_attribute *attr, char *buf)
-{
-	struct cma *cma = cma_of(kobj);
-
-	return cma_show_pages(cma, cma->reserve->quarantine, true, buf);
-}
-static struct kobj_attribute quarantined_attr = __ATTR_RO(quarantined);
+CMA_NUMBER(total_pages, cma->count);
+CMA_NUMBER(available_pages, cma->count - cma_pages(cma, cma->bitmap));
+CMA_NUMBER(quarantined, cma_pages(cma, cma->reserve->quarantine));
 
 static struct attribute *cma_policy_attrs[] = {
 	&policy_attr.attr,

@@ -58,6 +58,7 @@
 #include <trace/events/gcma.h>
 
 #include "gcma.h"
+#include "gcma_admission.h"
 #include "internal.h"
 
 /* ------ tunables ------------------------------------------------------ */
@@ -189,6 +190,7 @@ static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 /* Frames with a tenant, about to have one or to lose it. */
 static unsigned long gcma_nr_tenants(const struct gcma *g)
 {
+	/* A snapshot of three numbers that change. */
 	return data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
 			 g->len[GCMA_FOLLOW]);
 }
@@ -274,6 +276,7 @@ static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
 
 		for (; copying; copying &= copying - 1) {
 			cpu = word * BITS_PER_LONG + __ffs(copying);
+			/* pairs with gcma_exit() */
 			while (smp_load_acquire(per_cpu_ptr(&gcma_hazard, cpu)) -
 			       pfn < count)
 				cpu_relax();
@@ -375,10 +378,10 @@ static long gcma_take_victim(struct gcma *g, enum gcma_list list)
 
 		gcma_unlink(g, frame, list);
 		if (gcma_lendable(g, frame)) {
-			gcma_count(g, GCMA_RECYCLES);
+			gcma_count(g, GCMA_recycles);
 			return frame;
 		}
-		gcma_count(g, GCMA_REVOKED);
+		gcma_count(g, GCMA_revoked);
 	}
 	return -1;
 }
@@ -399,12 +402,12 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 			return frame;
 	}
 	if (!admit) {
-		gcma_count(g, GCMA_REFUSED_ADMISSION);
+		gcma_count(g, GCMA_refused_admission);
 		return -1;
 	}
 	frame = gcma_take_victim(g, list);
 	if (frame < 0)
-		gcma_count(g, GCMA_REFUSED_BUSY);
+		gcma_count(g, GCMA_refused_busy);
 	return frame;
 }
 
@@ -450,26 +453,26 @@ void __gcma_pass_by(const struct folio *folio)
 
 /* ------ store --------------------------------------------------------- */
 
-/* Why a page must not become a tenant; GCMA_STORES if it may. */
+/* Why a page must not become a tenant; GCMA_stores if it may. */
 static enum vm_event_item gcma_refusal(struct address_space *mapping,
 				       struct folio *folio)
 {
 	if (!mapping_tenants(mapping))
-		return GCMA_REFUSED_FS;
+		return GCMA_refused_fs;
 	if (folio_order(folio) > GCMA_MAX_ORDER ||
 	    mapping_min_folio_order(mapping) ||
 	    folio_next_index(folio) > U32_MAX)
-		return GCMA_REFUSED_LARGE;
+		return GCMA_refused_large;
 	/* Plaintext must not outlive the key in a frame. */
 	if (IS_ENCRYPTED(mapping->host))
-		return GCMA_REFUSED_PRIVATE;
+		return GCMA_refused_private;
 	/* Metadata that is read block by block. */
 	if (!folio_test_uptodate(folio))
-		return GCMA_REFUSED_PARTIAL;
+		return GCMA_refused_partial;
 	/* After a failed write a clean page need not be what is on disk. */
 	if (folio_test_hwpoison(folio) || READ_ONCE(mapping->wb_err))
-		return GCMA_REFUSED_FAILED;
-	return GCMA_STORES;
+		return GCMA_refused_failed;
+	return GCMA_stores;
 }
 
 /* Copy page @i of the folio into a frame of its own, if there is one. */
@@ -498,7 +501,7 @@ static void gcma_store_page(struct gcma_store *store,
 	spin_unlock_irqrestore(&g->lock, flags);
 
 	if (!gcma_enter(g, frame, word)) {
-		gcma_count(g, GCMA_REFUSED_BUSY);
+		gcma_count(g, GCMA_refused_busy);
 		gcma_put(g, frame, word);
 		return;
 	}
@@ -528,7 +531,7 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 	if (gcma_unfit(folio))
 		return;
 	refusal = gcma_refusal(mapping, folio);
-	if (refusal != GCMA_STORES) {
+	if (refusal != GCMA_stores) {
 		gcma_count_pages(g, refusal, folio_nr_pages(folio));
 		return;
 	}
@@ -563,7 +566,7 @@ static void *gcma_publish(struct gcma_store *store, void *shadow)
 	}
 	/* From here on the frame may be recycled. */
 	trace_gcma_store(mapping, index, gcma_pfn(g, copy.frame));
-	gcma_count(g, GCMA_STORES);
+	gcma_count(g, GCMA_stores);
 	return gcma_mk_entry(g, copy.frame, copy.word);
 }
 
@@ -575,7 +578,7 @@ void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 	XA_STATE(xas, &mapping->i_pages, folio->index);
 
 	if (store->passes != __gcma_passes(folio)) {
-		gcma_count_pages(store->area, GCMA_REFUSED_PASSED, store->nr);
+		gcma_count_pages(store->area, GCMA_refused_passed, store->nr);
 		__filemap_remove_folio(folio, shadow);
 		return;
 	}
@@ -667,7 +670,7 @@ bool __gcma_load_end(struct gcma_load *load, struct folio *folio, void **entry,
 		if (loaded) {
 			gcma_note_hit(g, gcma_list_of(f));
 			trace_gcma_load(f->mapping, f->index, gcma_pfn(g, frame));
-			gcma_count(g, GCMA_LOADS);
+			gcma_count(g, GCMA_loads);
 		} else {
 			folio_clear_active(folio);
 			folio_clear_workingset(folio);
@@ -676,7 +679,7 @@ bool __gcma_load_end(struct gcma_load *load, struct folio *folio, void **entry,
 	}
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE))
-			gcma_count(gcma_area_of(*entry), GCMA_MISSES);
+			gcma_count(gcma_area_of(*entry), GCMA_misses);
 		__gcma_drop(*entry);
 		*entry = NULL;
 	}
@@ -713,7 +716,7 @@ void __gcma_drop(void *entry)
 	word = gcma_claim(g, frame, gen, NULL, 0);
 	if (!word)
 		return;
-	gcma_count(g, GCMA_DROPPED);
+	gcma_count(g, GCMA_dropped);
 	gcma_put(g, frame, word);
 }
 
@@ -770,7 +773,7 @@ static void gcma_scrub_frame(struct gcma *g, unsigned long frame)
 								   state)));
 	if (state == GCMA_STORED) {
 		gcma_unlink(g, frame, gcma_list_of(f));
-		gcma_count(g, GCMA_REVOKED);
+		gcma_count(g, GCMA_revoked);
 	}
 }
 
@@ -886,7 +889,7 @@ unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(g->counters, cpu)->n[item - GCMA_STORES];
+		sum += per_cpu_ptr(g->counters, cpu)->n[item - GCMA_stores];
 	return sum;
 }
 

@@ -7,7 +7,6 @@
 
 #include <linux/atomic.h>
 #include <linux/gcma.h>
-#include <linux/gcma_counters.h>
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 #include <linux/vmstat.h>
@@ -67,8 +66,7 @@ struct gcma_frame {
 	u32 next;
 };
 
-#define GCMA_PLUS_ONE(upper, lower)	+ 1
-#define GCMA_NR_COUNTERS	(0 GCMA_COUNTERS(GCMA_PLUS_ONE))
+#define GCMA_NR_COUNTERS	(GCMA_refused_passed - GCMA_stores + 1)
 
 struct gcma_counters {
 	unsigned long n[GCMA_NR_COUNTERS];
@@ -127,7 +125,7 @@ static inline bool gcma_revoked(const struct gcma *g, unsigned long frame)
 static __always_inline void gcma_count_pages(struct gcma *g,
 					     enum vm_event_item item, long pages)
 {
-	this_cpu_add(g->counters->n[item - GCMA_STORES], pages);
+	this_cpu_add(g->counters->n[item - GCMA_stores], pages);
 	count_vm_events(item, pages);
 }
 
@@ -137,66 +135,5 @@ static __always_inline void gcma_count(struct gcma *g, enum vm_event_item item)
 }
 
 unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item);
-
-/* ------ admission, gcma_admission.c ------------------------------------ */
-
-/* Pages per 2^GCMA_SAMPLE_SHIFT in each of the two admission samples. */
-#define GCMA_SAMPLE_SHIFT	5
-
-/* One page in so many is admitted to a full area under "seldom". */
-#define GCMA_SELDOM_RATE	32
-
-/* Sample hits after which older ones count half. */
-#define GCMA_HITS_MAX		1024
-
-#ifdef CONFIG_GCMA_ADMISSION
-
-/* The sample that a page belongs to, by its hash. */
-static inline enum gcma_list gcma_sample(u32 hash)
-{
-	switch (hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) {
-	case 0:
-		return GCMA_ALWAYS;
-	case 1:
-		return GCMA_SELDOM;
-	default:
-		return GCMA_FOLLOW;
-	}
-}
-
-/* Has a sample its share of the frames? It lives on its own then. */
-static inline bool gcma_has_share(const struct gcma *g, enum gcma_list list)
-{
-	return list != GCMA_FOLLOW &&
-	       g->len[list] >=
-	       atomic_long_read(&g->cma->reserve->nr_available) >>
-	       GCMA_SAMPLE_SHIFT;
-}
-
-bool gcma_admit(struct gcma *g, enum gcma_list list);
-void gcma_note_hit(struct gcma *g, enum gcma_list list);
-
-#else /* what is evicted last is admitted */
-
-static inline enum gcma_list gcma_sample(u32 hash)
-{
-	return GCMA_FOLLOW;
-}
-
-static inline bool gcma_has_share(const struct gcma *g, enum gcma_list list)
-{
-	return false;
-}
-
-static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
-{
-	return true;
-}
-
-static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
-{
-}
-
-#endif
 
 #endif /* __MM_GCMA_H */

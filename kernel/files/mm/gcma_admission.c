@@ -18,7 +18,7 @@
  * SHARDS", FAST 2015.)
  */
 
-#include "gcma.h"
+#include "gcma_admission.h"
 
 static bool gcma_seldom(struct gcma *g, enum gcma_list list)
 {

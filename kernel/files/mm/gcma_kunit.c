@@ -125,6 +125,7 @@ static int kunit_aside_thread(void *unused)
 {
 	wait_for_completion(&kunit_aside.go);
 	kunit_aside.fn(kunit_aside.k);
+	/* all that was done: pairs with kunit_run_aside() */
 	smp_store_release(&kunit_aside.done, true);
 	return 0;
 }
@@ -132,6 +133,7 @@ static int kunit_aside_thread(void *unused)
 static void kunit_run_aside(struct gcma_kunit *k, unsigned long frame)
 {
 	complete(&kunit_aside.go);
+	/* pairs with kunit_aside_thread() */
 	while (!smp_load_acquire(&kunit_aside.done))
 		cpu_relax();
 }
@@ -484,7 +486,7 @@ static void __init gcma_test_wrapped_entry(struct kunit *test)
 	xa_store(&k->inode.i_data.i_pages, old, kunit_slot(k, ours), GFP_KERNEL);
 
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, old, 1));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_MISSES), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 1);
 	kunit_check_settled(test);
 
 	/* Dropped by the wrong entry: lost, not wrong. */
@@ -515,9 +517,9 @@ static void __init gcma_test_store_load(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	folio_put(folio);
 
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_STORES), 1);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_LOADS), 1);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_MISSES), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 0);
 }
 
 /* A writer's folio stays empty, and the tenant goes. */
@@ -533,8 +535,8 @@ static void __init gcma_test_not_for_writers(struct kunit *test)
 						GFP_KERNEL | __GFP_WRITE), 0);
 	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_DROPPED), 1);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_MISSES), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 0);
 	folio_unlock(folio);
 	folio_put(folio);
 }
@@ -580,7 +582,7 @@ static void __init gcma_test_only_reclaim_stores(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, invalidate_mapping_pages(&k->inode.i_data, index,
 						       index), 1);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_STORES), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores), 0);
 }
 
 /* A page that readahead marked, and nobody read that far, is as good as any. */
@@ -648,7 +650,7 @@ static void __init gcma_test_drop(struct kunit *test)
 				   (index << PAGE_SHIFT) + 19);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_DROPPED), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
 
 	/* the entry stays worthless when its frame is lent again */
 	kunit_evict(k, index + 1, 1);
@@ -686,7 +688,7 @@ static void __init gcma_test_drop_node(struct kunit *test)
 	xas_load(&xas);
 	gcma_drop_node(xas.xa_node);
 	xas_unlock_irq(&xas);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_DROPPED), 2);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 2);
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index + 1, 1));
 }
@@ -707,7 +709,7 @@ static void __init gcma_test_recycle(struct kunit *test)
 
 	newest = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, newest, 2));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_RECYCLES), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_recycles), 1);
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, oldest, 1));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, newest, 2));
@@ -779,7 +781,7 @@ static void __init gcma_test_invalidate_while_storing(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
 		kunit_expect_new(test, index);
 	}
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_REFUSED_PASSED),
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_passed),
 			IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) ? 5 : 1);
 }
 
@@ -849,7 +851,7 @@ static void __init gcma_test_two_readers(struct kunit *test)
 	kunit_open_aside(test, KUNIT_FILLED, kunit_read_too);
 	kunit_expect_new(test, index);
 	kunit_close_aside(test);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_LOADS), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 0);
 }
 
 /* Who finds a filled folio finds it unlocked: the last moment for an invalidation. */
@@ -898,7 +900,7 @@ static void __init gcma_test_scrub_while_storing(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
 	KUNIT_EXPECT_TRUE(test, kunit_is_shadow(k, index));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_STORES), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores), 0);
 	kunit_check_settled(test);
 }
 
@@ -924,7 +926,7 @@ static void __init gcma_test_take_while_storing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_MISSES), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 1);
 	kunit_check_settled(test);
 	kunit_release(k, frame, 1);
 }
@@ -942,7 +944,7 @@ static void __init gcma_test_scrub_while_stored(struct kunit *test)
 	kunit_take(k, frame, 1);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	kunit_release(k, frame, 1);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_REVOKED), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), 1);
 	kunit_check_settled(test);
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
 }
@@ -1071,7 +1073,7 @@ static void __init gcma_test_owned_while_loading(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, frame, gen, NULL, 0), 0);
 	gcma_drop(kunit_slot(k, index));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_DROPPED), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 0);
 
 	/* It is the oldest, and passed over. */
 	other = kunit_index(k, GCMA_FOLLOW);
@@ -1099,7 +1101,7 @@ static void __init gcma_test_recycle_while_taken(struct kunit *test)
 	index = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 	KUNIT_EXPECT_NE(test, kunit_frame(k, index, &gen), frame);
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_REVOKED), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), 1);
 	kunit_check_settled(test);
 	kunit_release(k, frame, 1);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], 1);
@@ -1303,7 +1305,7 @@ static void __init gcma_test_storm(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, storm[t].wrong, 0);
 		KUNIT_EXPECT_GT(test, storm[t].reads, 0);
 	}
-	KUNIT_EXPECT_GT(test, gcma_counter(k->g, GCMA_LOADS), 0);
+	KUNIT_EXPECT_GT(test, gcma_counter(k->g, GCMA_loads), 0);
 	KUNIT_EXPECT_EQ(test, foreign, 0);
 	KUNIT_EXPECT_EQ(test, failed, 0);
 }
@@ -1329,7 +1331,7 @@ static void __init gcma_test_placement(struct kunit *test)
 	/* frames that a primary used are lent last */
 	kunit_take(k, KUNIT_PAGES - GCMA_SCAN, GCMA_SCAN);
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, first, 1));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_REFUSED_BUSY), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_busy), 1);
 	kunit_release(k, KUNIT_PAGES - GCMA_SCAN, GCMA_SCAN);
 	kunit_evict(k, second, 1);
 	KUNIT_EXPECT_EQ(test, kunit_frame(k, second, &gen),
@@ -1348,14 +1350,14 @@ static void __init gcma_test_admission(struct kunit *test)
 	g->admission = GCMA_ADMIT_SELDOM;
 	kunit_fill_area(k);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES);
-	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_REFUSED_ADMISSION), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_refused_admission), 0);
 
 	for (i = 0; i < 4 * GCMA_SELDOM_RATE; i++)
 		admitted += kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1);
 	KUNIT_EXPECT_EQ(test, admitted, 4);
-	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_REFUSED_ADMISSION),
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_refused_admission),
 			4 * (GCMA_SELDOM_RATE - 1));
-	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_RECYCLES), 4);
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_recycles), 4);
 }
 
 /* Of many pages of @list that find the area full, is but one admitted? */
@@ -1446,7 +1448,7 @@ static void __init gcma_test_refused_fs(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 
 	clear_bit(AS_TENANTS, &k->inode.i_data.flags);
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FS));
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_fs));
 	mapping_set_tenants(&k->inode.i_data);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 }
@@ -1456,7 +1458,7 @@ static void __init gcma_test_refused_private(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 
 	k->inode.i_flags = S_ENCRYPTED;
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_PRIVATE));
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_private));
 	k->inode.i_flags = 0;
 }
 
@@ -1470,7 +1472,7 @@ static void __init gcma_test_refused_partial(struct kunit *test)
 	folio_clear_uptodate(folio);
 	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 	KUNIT_EXPECT_TRUE(test, kunit_is_shadow(k, index));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_REFUSED_PARTIAL), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_partial), 1);
 }
 
 static void __init gcma_test_refused_failed(struct kunit *test)
@@ -1478,7 +1480,7 @@ static void __init gcma_test_refused_failed(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 
 	mapping_set_error(&k->inode.i_data, -EIO);
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FAILED));
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_failed));
 	k->inode.i_data.wb_err = 0;
 }
 
@@ -1494,7 +1496,7 @@ static void __init gcma_test_refused_large(struct kunit *test)
 		} while (!IS_ALIGNED(index, 2 << GCMA_MAX_ORDER));
 		folio = kunit_add_large(k, index, GCMA_MAX_ORDER + 1, 1);
 		KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
-		KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_REFUSED_LARGE),
+		KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_large),
 				2 << GCMA_MAX_ORDER);
 	}
 	if (IS_ENABLED(CONFIG_64BIT)) {
@@ -1552,7 +1554,7 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 24));
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page + 32,
 					    KUNIT_PAGES - 32));
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_REVOKED), KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), KUNIT_PAGES);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], KUNIT_PAGES);
 }
 

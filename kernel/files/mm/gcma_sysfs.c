@@ -19,17 +19,22 @@ static struct gcma *gcma_of_kobj(struct kobject *kobj)
 }
 
 /* A file for each counter. */
-#define GCMA_FILE(upper, lower)						\
-static ssize_t lower##_show(struct kobject *kobj,			\
-			    struct kobj_attribute *attr, char *buf)	\
-{									\
-	return sysfs_emit(buf, "%lu\n",					\
-			  gcma_counter(gcma_of_kobj(kobj), GCMA_##upper)); \
-}									\
-static struct kobj_attribute lower##_attr = __ATTR_RO(lower);
-#define GCMA_ATTR(upper, lower)	&lower##_attr.attr,
+static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf);
 
-GCMA_COUNTERS(GCMA_FILE)
+static struct kobj_attribute gcma_counter_attrs[GCMA_NR_COUNTERS] = {
+#define GCMA_COUNTER(name) __ATTR(name, 0444, counter_show, NULL),
+#include <linux/gcma_counters.h>
+#undef GCMA_COUNTER
+};
+
+static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	enum vm_event_item item = GCMA_stores + (attr - gcma_counter_attrs);
+
+	return sysfs_emit(buf, "%lu\n", gcma_counter(gcma_of_kobj(kobj), item));
+}
 
 /* Frames whose tenant can be loaded. O(area), a snapshot of moving things. */
 static ssize_t tenants_file_show(struct kobject *kobj,
@@ -45,6 +50,7 @@ static ssize_t tenants_file_show(struct kobject *kobj,
 	}
 	return sysfs_emit(buf, "%lu\n", sum);
 }
+
 static struct kobj_attribute tenants_file_attr = __ATTR_RO(tenants_file);
 
 static const char * const gcma_admissions[] = {
@@ -74,10 +80,13 @@ static ssize_t admission_store(struct kobject *kobj,
 	WRITE_ONCE(g->admission, ret);
 	return len;
 }
+
 static struct kobj_attribute admission_attr = __ATTR_RW(admission);
 
 static struct attribute *gcma_attrs[] = {
-	GCMA_COUNTERS(GCMA_ATTR)
+#define GCMA_COUNTER(name) &gcma_counter_attrs[GCMA_##name - GCMA_stores].attr,
+#include <linux/gcma_counters.h>
+#undef GCMA_COUNTER
 	&tenants_file_attr.attr,
 	&admission_attr.attr,
 	NULL,
