@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from lab import evals, figures, paths, process, source
+from lab import evals, figures, guests, paths, process, source, tenants
 from lab.build import Kernel
 from lab.errors import LabError
-from lab.evals import guests, overhead, size, tenancy, zsmalloc
+from lab.evals import size, tenancy, zsmalloc
 from lab.machine import Machine
 from lab.measure import Event
 
@@ -59,7 +59,7 @@ def test_belady_counts_from_the_mark() -> None:
 def test_no_guest_outlives_an_error_or_an_interrupt(
     why: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def boot(guest: guests.Guest) -> guests.Said:
+    def boot(guest: guests.Guest) -> guests.Output:
         if guest.name == "fails":
             time.sleep(0.3)  # the others have begun
             raise why
@@ -83,7 +83,7 @@ def test_gap_of_a_load_begins_at_its_own_page() -> None:
         Event(1, 950, "gcma_load", ""),
         Event(1, 1000, "gcma_load", ""),
     ]
-    assert overhead.load_gaps(events) == [750]
+    assert tenants.load_gaps(events) == [750]
 
 
 def test_code_lines_are_neither_blank_nor_comment() -> None:

@@ -7,15 +7,16 @@ After a wanted change: GCMA_GOLDEN=1 ./gcma test --only lab, then read the diff.
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab import cli, demo, figures, plots, report, results
+from lab import cli, demo, figures, paths, plots, report, results
 from lab.errors import LabError
 from lab.figures import Promise
-from lab.machine import Machine
 from lab.results import Figure, KernelId, Line, Outcome, Plot, Result, Run, Table
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,7 +41,7 @@ def sample() -> Result:
         "gcma, 1 CPU",
         "exact",
         KernelId("6.12.117", "prod", "c" * 64, "5" * 64),
-        Machine(policy="gcma"),
+        {"cpus": 2, "policy": "gcma"},
         ["qemu", "-append", "a&b"],
         seed=1,
         seconds=2.5,
@@ -70,6 +71,14 @@ def test_report_is_as_it_was() -> None:
 
 def test_terminal_plot_is_as_it_was() -> None:
     compare("cdf.txt", plots.text(CDF) + "\n")
+
+
+def test_report_of_stored_results_needs_no_kernel() -> None:
+    code = "import sys, lab.report; print({'lab.build', 'lab.source'} & set(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=paths.REPO, capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout == "set()\n"
 
 
 def test_report_needs_nothing_from_elsewhere() -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from lab import build, figures, results
 from lab.errors import LabError
 from lab.evals import alloc, camera, compactfit, overhead, scale, size, system, tenancy, zsmalloc
-from lab.evals.guests import Kernels
+from lab.guests import Kernels
 from lab.results import Outcome, Result
 
 # In the order of the report
@@ -49,5 +49,5 @@ def run(name: str) -> Result:
 
 def latest() -> dict[str, Result]:
     """The stored results, in the order of the report."""
-    found = {name: results.load(name) for name in EVALS}
-    return {name: result for name, result in found.items() if result}
+    stored = {name: results.load(name) for name in EVALS}
+    return {name: result for name, result in stored.items() if result}

@@ -12,7 +12,7 @@ from typing import Any
 
 from lab import compactfit, console
 from lab.evals import traces
-from lab.evals.guests import Kernels
+from lab.guests import Kernels
 from lab.results import Cell, Line, Outcome, Plot, Table
 
 SECONDS_A_RUN = 3

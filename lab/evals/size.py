@@ -4,7 +4,7 @@
 import re
 
 from lab import paths, source, workloads
-from lab.evals.guests import Guest, Kernels, run_all
+from lab.guests import Guest, Kernels, run_all
 from lab.machine import Machine
 from lab.results import Cell, Outcome, Table
 
