@@ -27,8 +27,8 @@ from lab import (
     setup,
     source,
     tests,
-    traces,
 )
+from lab.compactfit import recording, tuning
 from lab.errors import LabError
 
 LOCKED = ("setup", "build", "run", "shell", "test", "export", "demo", "eval", "figures", "report")
@@ -202,7 +202,7 @@ def cmd_compactfit_record(args: argparse.Namespace) -> int:
     if not command:
         raise LabError("nothing to record: ./gcma compactfit record -- COMMAND")
     setup.install_packages()
-    status, found = traces.record(command, Path(args.output), quiet=args.json)
+    status, found = recording.record(command, Path(args.output), quiet=args.json)
     if args.json:
         _print_json({"status": status, "traces": list(map(str, found))})
     else:
@@ -213,13 +213,13 @@ def cmd_compactfit_record(args: argparse.Namespace) -> int:
 
 def cmd_compactfit_tune(args: argparse.Namespace) -> int:
     """choose K for each size-class by a trace, and tell what that costs at most"""
-    memory = traces.parse_bytes(args.memory) if args.memory else None
+    memory = tuning.parse_bytes(args.memory) if args.memory else None
     setup.install_packages()
-    found = traces.tune(Path(args.trace), memory)
+    found = tuning.tune(Path(args.trace), memory)
     if args.json:
         _print_json(found)
     else:
-        traces.show(found)
+        tuning.show(found)
     return 0
 
 

@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
-from lab import boot, build, compactfit, console, ktap, paths, selftests
+from lab import boot, build, console, ktap, paths, selftests
+from lab.compactfit import steps
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
@@ -83,7 +84,7 @@ def lab(_: Context) -> PartResult:
 
 def library(context: Context) -> PartResult:
     """The tests of the compact-fit library."""
-    cases, detail = compactfit.test(debug=context.options.debug, soak=context.options.soak)
+    cases, detail = steps.run(debug=context.options.debug, soak=context.options.soak)
     return PartResult("compactfit", cases, detail=detail)
 
 

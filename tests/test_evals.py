@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Evaluations, as far as they are arithmetic."""
 
+import ast
 import random
 import time
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -121,6 +123,30 @@ def test_compactfit_is_held_against_zsmalloc_where_it_is_worst() -> None:
     }
     assert zsmalloc.values([found, worse], waits)["compactfit-zsmalloc-freed"] == 1
     assert round(zsmalloc.overhead(ours, "freed", "kept_payload")) == 20
+
+
+def imported(module: Path) -> set[str]:
+    """The full names of what a module imports, those of `from x import y` as x.y."""
+    names = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def test_no_evaluation_borrows_from_another() -> None:
+    folder = paths.REPO / "lab/evals"
+    modules = [path for path in folder.rglob("*.py") if path != folder / "__init__.py"]
+    borrowed = {
+        (path.stem, name)
+        for path in modules
+        for name in imported(path)
+        if name.startswith("lab.evals")
+    }
+    assert modules
+    assert borrowed == set()
 
 
 def test_figures_belong_to_evaluations_that_exist() -> None:

@@ -6,7 +6,7 @@ from functools import cache
 
 from lab import build, figures, results
 from lab.errors import LabError
-from lab.evals import alloc, camera, compactfit, overhead, scale, size, system, tenancy, zsmalloc
+from lab.evals import alloc, allocators, camera, overhead, scale, size, system, tenancy, zsmalloc
 from lab.guests import Kernels
 from lab.results import Outcome, Result
 
@@ -22,7 +22,7 @@ EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
     "scale": scale.scale,
     "system": system.system,
     "size": size.size,
-    "compactfit": compactfit.evaluation,
+    "compactfit": allocators.allocators,
     "compactfit-kernel": zsmalloc.evaluation,
 }
 
