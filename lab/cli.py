@@ -23,6 +23,7 @@ from lab import (
     lock,
     machine,
     paths,
+    present,
     results,
     setup,
     source,
@@ -169,7 +170,7 @@ def cmd_demo(args: argparse.Namespace) -> int:
     if args.json:
         print(results.to_json(result), end="")
     else:
-        demo.show(result)
+        present.show(result)
         print(f"\n{folder / 'report.html'}  {folder / 'results.json'}")
     return 0
 
@@ -184,7 +185,7 @@ def cmd_eval(args: argparse.Namespace) -> int:
     if args.json == "-":
         print(results.to_json(result), end="")
         return 0
-    demo.show(result)
+    present.show(result)
     if args.json:
         results.write_file(Path(args.json), results.to_json(result))
     return 0
@@ -231,12 +232,14 @@ def cmd_figures(args: argparse.Namespace) -> int:
         for name in evals.EVALS:
             if any(promise.eval == name for promise in promises):
                 evals.run(name)
-    found = figures.standings(promises, evals.latest())
+    standings = figures.standings(promises, evals.latest())
     if args.json:
-        _print_json([{**asdict(one.figure), "taken": one.taken} for one in found])
+        _print_json(
+            [{**asdict(standing.figure), "taken": standing.taken} for standing in standings]
+        )
     else:
-        console.out.print(figures.table(found))
-    return 1 if any(one.figure.holds is False for one in found) else 0
+        console.out.print(figures.table(standings))
+    return 1 if any(standing.figure.holds is False for standing in standings) else 0
 
 
 def cmd_report(args: argparse.Namespace) -> int:
@@ -245,8 +248,8 @@ def cmd_report(args: argparse.Namespace) -> int:
     if not latest:
         raise LabError("nothing was measured yet: run ./gcma eval NAME, or ./gcma demo")
     chosen = list(latest.values())
-    demo.write_report(Path(args.file), chosen)
-    pictures = demo.write_pictures(Path(args.plots), chosen) if args.plots else []
+    present.write_report(Path(args.file), chosen)
+    pictures = present.write_pictures(Path(args.plots), chosen) if args.plots else []
     if args.json:
         known = {"report": args.file, "evals": list(latest), "plots": list(map(str, pictures))}
         _print_json(known)

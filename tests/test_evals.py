@@ -108,20 +108,20 @@ def test_code_of_compactfit_is_not_gcmas() -> None:
 def test_compactfit_is_held_against_zsmalloc_where_it_is_worst() -> None:
     ours = {"freed": 120, "compacted": 120, "kept_payload": 100}
     theirs = {"freed": 240, "compacted": 100, "kept_payload": 100}
-    found = {
+    fills = {
         (compressor, percent, heap): theirs if heap == zsmalloc.ZSMALLOC else ours
         for compressor in zsmalloc.COMPRESSORS
         for percent in zsmalloc.PERCENTS
         for _, _, heap in zsmalloc.HEAPS
     }
-    worse = {key: {**numbers, "freed": 160} for key, numbers in found.items()}
+    worse = {key: {**numbers, "freed": 160} for key, numbers in fills.items()}
     waits = {zsmalloc.ZSMALLOC: (9000.0, 64.0), zsmalloc.CHOSEN: (600.0, 4096.0)}
-    assert zsmalloc.values([found], waits) == {
+    assert zsmalloc.values([fills], waits) == {
         "compactfit-zsmalloc-freed": 0.5,
         "compactfit-zsmalloc-compacted": 1.2,
         "compactfit-zsmalloc-wait": 15,
     }
-    assert zsmalloc.values([found, worse], waits)["compactfit-zsmalloc-freed"] == 1
+    assert zsmalloc.values([fills, worse], waits)["compactfit-zsmalloc-freed"] == 1
     assert round(zsmalloc.overhead(ours, "freed", "kept_payload")) == 20
 
 

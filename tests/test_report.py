@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cli, demo, figures, paths, plots, report, results
+from lab import cli, figures, paths, plots, present, report, results
 from lab.errors import LabError
 from lab.figures import Promise
 from lab.results import Figure, KernelId, Line, Outcome, Plot, Result, Run, Table
@@ -89,7 +89,7 @@ def test_report_needs_nothing_from_elsewhere() -> None:
 
 
 def test_pictures_are_files_named_by_what_they_show(tmp_path: Path) -> None:
-    written = demo.write_pictures(tmp_path / "new", [sample()])
+    written = present.write_pictures(tmp_path / "new", [sample()])
     assert [path.name for path in written] == ["sample-allocation-all.svg"]
     assert plots.svg(CDF) in written[0].read_text()
 
@@ -135,8 +135,13 @@ def test_figures_are_judged(better: str, value: float, holds: bool) -> None:
 
 
 def test_verdicts() -> None:
-    found = figures.standings(PROMISES, {"sample": sample()})
-    assert [figures.verdict(one) for one in found] == ["holds", "FAILS", "", "not taken"]
+    standings = figures.standings(PROMISES, {"sample": sample()})
+    assert [figures.verdict(standing) for standing in standings] == [
+        "holds",
+        "FAILS",
+        "",
+        "not taken",
+    ]
 
 
 def test_unknown_figure_is_refused() -> None:

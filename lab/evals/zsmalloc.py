@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """compact-fit beside zsmalloc: compressed pages of real programs, in exact guests."""
 
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import boot, measure, paths, workloads
-from lab.errors import LabError
+from lab import boot, measure, paths, process, workloads
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Table
@@ -49,14 +47,13 @@ class PageSource:
 
 def compiler() -> PageSource:
     """GCC proper, on the library itself."""
-    proper = _output(["gcc", "-print-prog-name=cc1"]).strip()
+    proper = process.run(["gcc", "-print-prog-name=cc1"]).stdout.strip()
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)
     unit = folder / "compactfit.i"
     library = paths.REPO / "compactfit"
-    unit.write_text(
-        _output(["gcc", "-E", "-P", f"-I{library}/include", str(library / "src/compactfit.c")])
-    )
+    source = str(library / "src/compactfit.c")
+    unit.write_text(process.run(["gcc", "-E", "-P", f"-I{library}/include", source]).stdout)
     return PageSource(
         "compiler",
         f"{proper} -fpreprocessed -quiet -O2 -g /compactfit.i -o /tmp/compactfit.s",
@@ -66,9 +63,13 @@ def compiler() -> PageSource:
 
 def interpreter() -> PageSource:
     """Python, on the lab itself."""
-    version = _output([str(PYTHON), "-c", "import encodings; print(encodings.__path__[0])"]).strip()
-    encodings = {str(path): path for path in Path(version).glob("*.py")}
-    sources = {f"/lab/{path.name}": path for path in sorted((paths.REPO / "lab").rglob("*.py"))}
+    where = [str(PYTHON), "-c", "import encodings; print(encodings.__path__[0])"]
+    folder = Path(process.run(where).stdout.strip())
+    encodings = {str(path): path for path in folder.glob("*.py")}
+    lab = paths.REPO / "lab"
+    sources = {
+        f"/lab/{'-'.join(path.relative_to(lab).parts)}": path for path in sorted(lab.rglob("*.py"))
+    }
     script = paths.cache() / "guest/parse.py"
     script.parent.mkdir(exist_ok=True)
     script.write_text(PARSE)
@@ -77,13 +78,6 @@ def interpreter() -> PageSource:
         f"{PYTHON} -I -S /parse.py /lab/*.py",
         {"/parse.py": script, **encodings, **sources, **boot.programs([str(PYTHON)])},
     )
-
-
-def _output(command: list[str]) -> str:
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode:
-        raise LabError(f"{command[0]} failed", answer.stderr.strip())
-    return answer.stdout
 
 
 def _command(section: str, command: str) -> str:
