@@ -6,6 +6,7 @@ these is what some file of /proc, /sys or a program printed.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lab.errors import LabError
@@ -133,6 +134,15 @@ def ladder(text: str) -> dict[int, list[BenchSample]]:
         sample = BenchSample(int(alloc), int(release), ok == "1")
         by_pages.setdefault(int(pages), []).append(sample)
     return by_pages
+
+
+def costs(samples: Iterable[BenchSample]) -> list[float]:
+    """Of allocations. Failures count too: their caller has waited as long."""
+    return [sample.alloc for sample in samples]
+
+
+def failures(samples: Iterable[BenchSample]) -> int:
+    return sum(not sample.ok for sample in samples)
 
 
 def job(text: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from lab import boot, paths, process
 SOURCES = Path(__file__).parent / "guest"
 AREA = "/sys/kernel/mm/cma/reserved"  # the default area, the one that cma= makes
 BENCH = "/sys/kernel/debug/cma/reserved/bench_alloc"
+HOLD = "/sys/kernel/debug/cma/reserved/bench_hold"
 
 # What measure.sections() cuts apart again.
 PRELUDE = f"""\

@@ -4,17 +4,21 @@
 import ast
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from lab import evals, figures, guests, paths, process, source, tenants
+from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
-from lab.evals import size, tenancy, zsmalloc
+from lab.evals import alloc_cpus, memcg, size, tenancy, zsmalloc
 from lab.machine import Machine
 from lab.measure import Event
+
+BOOTED = BootResult("", "", "", 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"])
 
 
 def brute_force(steps: tuple[tuple[bool, int], ...], frames: int, held: frozenset[int]) -> int:
@@ -86,6 +90,63 @@ def test_gap_of_a_load_begins_at_its_own_page() -> None:
         Event(1, 1000, "gcma_load", ""),
     ]
     assert tenants.load_gaps(events) == [750]
+
+
+def output(sections: dict[str, str]) -> guests.Output:
+    """What a guest would have printed."""
+    guest = guests.Guest("a guest", cast("Kernel", None), Machine(), "")
+    return guests.Output(guest, BOOTED, sections)
+
+
+def test_killed_groups_are_counted_and_the_most_kernel_memory_told() -> None:
+    killed = output(
+        {
+            "kernel": "kernel 100\nKilled\nkernel 700\nkernel 300\n",
+            "events": "low 0\noom 3\noom_kill 2\noom_group_kill 0\n",
+            "stat": "anon 4\nworkingset_nodereclaim 0\n",
+            "peak": "peak 900\n",
+        }
+    )
+    fate = memcg.read(killed)
+    assert fate == memcg.Fate(oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0)
+    spared = replace(fate, oom_kills=0, kernel=350)
+    few, many = (load.groups for load in memcg.LOADS)
+    fates = {
+        ("none", few): spared,
+        ("gcma", few): replace(spared, kernel=360),
+        ("none", many): replace(spared, oom_kills=1),
+        ("gcma", many): fate,
+    }
+    assert memcg.values(fates) == {"memcg-oom": 1, "memcg-kernel": 2}
+
+
+@pytest.mark.parametrize("tenants", [30, 29])
+def test_figure_of_cpus_is_that_of_the_worst_number(
+    tenants: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_all(_: str, ordered: list[guests.Guest], __: float) -> dict[str, guests.Output]:
+        printed = {}
+        for guest in ordered:
+            cost = 420 + guest.machine.cpus if guest.machine.policy == "gcma" else 400
+            sections = {
+                "alloc": f"1 {cost - 10} 300 1\n1 {cost + 10} 300 1\n",
+                "area before": "tenants_file 4000\n",
+                "area after": f"tenants_file {4000 - tenants}\n",
+            }
+            printed[guest.name] = replace(output(sections), guest=guest)
+        return printed
+
+    monkeypatch.setattr(alloc_cpus, "run_all", run_all)
+    monkeypatch.setattr(guests, "kernel_id", lambda _: None)
+    monkeypatch.setattr(alloc_cpus.workloads, "files", lambda *_, **__: {})
+    kernels = cast("guests.Kernels", lambda _: None)
+    if tenants < alloc_cpus.REPETITIONS:
+        with pytest.raises(LabError, match="only 29 of 30 allocations took a page with a tenant"):
+            alloc_cpus.alloc_cpus(kernels)
+        return
+    outcome = alloc_cpus.alloc_cpus(kernels)
+    assert outcome.values == {"alloc-cpus": (420 + 64) / 400}
+    assert outcome.tables[0].rows[1] == [1, "gcma", 411, 421, 431, 0, 30]
 
 
 def test_code_lines_are_neither_blank_nor_comment() -> None:

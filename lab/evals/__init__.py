@@ -6,7 +6,19 @@ from functools import cache
 
 from lab import build, figures, results
 from lab.errors import LabError
-from lab.evals import alloc, allocators, camera, overhead, scale, size, system, tenancy, zsmalloc
+from lab.evals import (
+    alloc,
+    alloc_cpus,
+    allocators,
+    camera,
+    memcg,
+    overhead,
+    scale,
+    size,
+    system,
+    tenancy,
+    zsmalloc,
+)
 from lab.guests import Kernels
 from lab.results import Outcome, Result
 
@@ -16,8 +28,10 @@ EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
     "background": camera.background,
     "alloc-ladder": alloc.ladder,
     "alloc-cdf": alloc.cdf,
+    "alloc-cpus": alloc_cpus.alloc_cpus,
     "pins": alloc.pins,
     "tenancy": tenancy.tenancy,
+    "memcg": memcg.memcg,
     "overhead": overhead.overhead,
     "scale": scale.scale,
     "system": system.system,

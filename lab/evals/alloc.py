@@ -67,19 +67,10 @@ def _guests(kernels: Kernels, cpus: Iterable[int], script: str) -> list[Guest]:
     ]
 
 
-def _costs(samples: Iterable[BenchSample]) -> list[float]:
-    """Failures count too: their caller has waited as long."""
-    return [sample.alloc for sample in samples]
-
-
-def _failures(samples: Iterable[BenchSample]) -> int:
-    return sum(not sample.ok for sample in samples)
-
-
 def _run(output: Output) -> Run:
     ladders = {state: measure.ladder(output[state]) for state in STATES}
     costs = {
-        f"{state} {pages} pages, instructions": _costs(samples)
+        f"{state} {pages} pages, instructions": measure.costs(samples)
         for state, by_pages in ladders.items()
         for pages, samples in by_pages.items()
     }
@@ -88,7 +79,7 @@ def _run(output: Output) -> Run:
         name: area[name] for name in ("stores", "loads", "recycles") if name in area
     }
     failures = {
-        f"{state} failures": sum(map(_failures, by_pages.values()))
+        f"{state} failures": sum(map(measure.failures, by_pages.values()))
         for state, by_pages in ladders.items()
     }
     return output.run(costs, {**counters, **failures})
@@ -98,8 +89,8 @@ def _ladder_table(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Ta
     rows: list[list[str | float | None]] = []
     for pages in SIZES:
         for policy, samples in by_policy.items():
-            cost = stats.summary(_costs(samples[pages]))
-            failed = _failures(samples[pages])
+            cost = stats.summary(measure.costs(samples[pages]))
+            failed = measure.failures(samples[pages])
             rows.append([pages, policy, cost.min, round(cost.mean), cost.p99, cost.max, failed])
     return Table(
         f"Instructions of an allocation, {state}, {cpus} CPU",
@@ -111,7 +102,9 @@ def _ladder_table(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Ta
 
 def _ladder_plot(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Plot:
     lines = [
-        Line(policy, [(pages, stats.summary(_costs(samples[pages])).mean) for pages in SIZES])
+        Line(
+            policy, [(pages, stats.summary(measure.costs(samples[pages])).mean) for pages in SIZES]
+        )
         for policy, samples in by_policy.items()
     ]
     return Plot(
@@ -128,8 +121,8 @@ def _ladder_plot(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Plo
 def _ratio(a: Samples, b: Samples, what: str, sizes: Iterable[int]) -> list[float]:
     """Of one number of two policies' summaries, for each size."""
     return [
-        getattr(stats.summary(_costs(a[pages])), what)
-        / getattr(stats.summary(_costs(b[pages])), what)
+        getattr(stats.summary(measure.costs(a[pages])), what)
+        / getattr(stats.summary(measure.costs(b[pages])), what)
         for pages in sizes
     ]
 
@@ -146,7 +139,7 @@ def ladder(kernels: Kernels) -> Outcome:
     }
     everywhere = [(by_policy["gcma"], by_policy["none"]) for by_policy in ladders.values()]
     loaded = [ladders[cpus, "loaded"] for cpus in CPUS]
-    costs = [stats.summary(_costs(by_policy["gcma"][CDF_PAGES])) for by_policy in loaded]
+    costs = [stats.summary(measure.costs(by_policy["gcma"][CDF_PAGES])) for by_policy in loaded]
     return Outcome(
         runs=[_run(output) for output in outputs.values()],
         tables=[_ladder_table(*key, by_policy) for key, by_policy in ladders.items()],
@@ -181,10 +174,10 @@ def cdf(kernels: Kernels) -> Outcome:
         lines = []
         for policy in POLICIES:
             samples = measure.ladder(outputs[f"{policy}, 1 CPU"][state])[CDF_PAGES]
-            cost = stats.summary(_costs(samples))
-            failed = _failures(samples)
+            cost = stats.summary(measure.costs(samples))
+            failed = measure.failures(samples)
             rows.append([policy, cost.min, cost.median, cost.p99, cost.max, failed])
-            lines.append(Line(policy, stats.cdf(_costs(samples))))
+            lines.append(Line(policy, stats.cdf(measure.costs(samples))))
         columns = ("policy", "min", "median", "p99", "max", "failed")
         tables.append(Table(f"Instructions for {CDF_PAGES} pages, {state}", columns, rows))
         title = f"{CDF_PAGES} pages, {state}"
@@ -233,9 +226,9 @@ def pins(kernels: Kernels) -> Outcome:
     runs, failures = [], {}
     for policy, output in outputs.items():
         samples = [*chain.from_iterable(measure.ladder(output["alloc"]).values())]
-        costs = _costs(samples)
+        costs = measure.costs(samples)
         cost = stats.summary(costs)
-        failures[policy] = _failures(samples)
+        failures[policy] = measure.failures(samples)
         rows.append([policy, len(samples), failures[policy], cost.median, cost.max])
         runs.append(output.run({"instructions": costs}, {"failures": failures[policy]}))
     table = Table(

@@ -43,7 +43,7 @@ def _alloc_guest(kernels: Kernels, policy: str, area: int, cpus: int) -> Guest:
 
 def _medians(output: Output) -> dict[int, float]:
     return {
-        pages: stats.percentile([sample.alloc for sample in samples], 50)
+        pages: stats.percentile(measure.costs(samples), 50)
         for pages, samples in measure.ladder(output["alloc"]).items()
     }
 
