@@ -24,14 +24,14 @@ def rich_table(table: Table) -> RichTable:
 def show(result: Result) -> None:
     """A result on the terminal: its tables, and those of its plots that a terminal can draw."""
     for table in result.tables:
-        console.out.print(rich_table(table))
+        console.show(rich_table(table))
     for plot in result.plots:
         if plot.kind == "cdf":
-            console.out.print("\n" + plots.text(plot), markup=False)
+            console.show("\n" + plots.text(plot))
     if result.figures:
         standings = figures.standings(figures.read(), {result.name: result})
         mine = [standing for standing in standings if standing.promise.eval == result.name]
-        console.out.print(figures.table(mine))
+        console.show(figures.table(mine))
 
 
 def write_report(path: Path, chosen: Sequence[Result]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import boot, console, ktap, paths
+from lab import boot, console, ktap, paths, systems
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
@@ -51,9 +51,9 @@ def build() -> list[str]:
     """Build the programs in the cache and name them."""
     folder = _folder()
     shutil.rmtree(folder, ignore_errors=True)
-    if not (paths.SELFTESTS / "Makefile").exists():
+    if not (paths.SELFTESTS / "gcma/Makefile").exists():
         return []
-    shutil.copytree(paths.SELFTESTS, folder)
+    shutil.copytree(paths.SELFTESTS / "gcma", folder)
     answer = _make(folder, "all")
     if answer.returncode:
         raise LabError("building the selftests failed", answer.stderr.strip())
@@ -78,7 +78,7 @@ def run(
     """All rounds: their cases, and what the kernels had to report."""
     found: list[tuple[str, Case]] = []
     details: list[str] = []
-    for each in ROUNDS if kernel.has_gcma else (PLAIN,):
+    for each in ROUNDS if kernel.has(systems.GCMA) else (PLAIN,):
         chosen = [name for name in programs if not each.programs or name in each.programs]
         cases, detail = _run_round(kernel, replace(each, machine=adapt(each.machine)), chosen, soak)
         found += [(each.name, leaf) for case in cases for leaf in case.leaves()]

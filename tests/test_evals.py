@@ -10,13 +10,14 @@ from typing import cast
 
 import pytest
 
-from lab import evals, figures, guests, paths, process, source, tenants
+from lab import evals, figures, guests, paths, process, source, systems, tenants
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.evals import alloc_cpus, memcg, size, tenancy, zsmalloc
 from lab.machine import Machine
 from lab.measure import Event
+from tests.conftest import Lab
 
 BOOTED = BootResult("", "", "", 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"])
 
@@ -160,10 +161,44 @@ def test_added_lines_by_file() -> None:
     assert size.added_lines(patch) == {"mm/a.c": 1, "mm/b.c": 1}
 
 
-def test_code_of_compactfit_is_not_gcmas() -> None:
-    counted = size.kernel_lines(source.read_series(paths.KERNEL))
-    assert "mm/gcma.c" in counted
-    assert not [name for name in counted if "compactfit" in name or name.startswith("lib/")]
+@pytest.fixture
+def counted(small_lab: Lab) -> Lab:
+    """A series of two systems, of which one is counted."""
+    header = "Adds: mm/gcma.c\nAdds: mm/gcma_kunit.c\nAdds: tools/\n\n"
+    hunk = "--- a/mm/cma.c\n+++ b/mm/cma.c\n@@ -1 +1,3 @@\n int a;\n+int hook;\n+\n"
+    more = "--- a/mm/gcma.c\n+++ b/mm/gcma.c\n@@ -1 +1,2 @@\n int gcma;\n+int more;\n"
+    small_lab.write("files/mm/gcma_kunit.c", "int test;\n")
+    small_lab.write("files/tools/test.c", "int test;\n")
+    small_lab.write("files/lib/compactfit/main.c", "int main;\n")
+    small_lab.write("patches-6.12/gcma/0001-a.patch", header + hunk)
+    small_lab.write("patches-6.12/gcma/0002-b.patch", more)
+    small_lab.write("patches-6.12/compactfit/0003-c.patch", "Adds: lib/\n\n" + hunk)
+    names = ("gcma/0001-a.patch", "gcma/0002-b.patch", "compactfit/0003-c.patch")
+    small_lab.write("patches-6.12/series", "\n".join(names) + "\n")
+    return small_lab
+
+
+def test_lines_are_counted_by_part(counted: Lab) -> None:
+    parts = size.kernel_lines(source.read_series(counted.kernel))
+    assert {part: files for part, files in parts.items() if files} == {
+        "gcma": {"mm/gcma.c": 2},
+        "hooks": {"mm/cma.c": 1},
+    }
+
+
+def test_a_file_in_no_part_is_named(counted: Lab) -> None:
+    counted.write("files/tools/test.c", "")
+    (counted.kernel / "files/mm/gcma.c").rename(counted.kernel / "files/mm/stray.c")
+    path = counted.kernel / "patches-6.12/gcma/0001-a.patch"
+    path.write_text(path.read_text().replace("mm/gcma.c", "mm/stray.c"))
+    with pytest.raises(LabError, match=r"mm/stray\.c is in no part of gcma"):
+        size.kernel_lines(source.read_series(counted.kernel))
+
+
+def test_every_part_has_a_figure() -> None:
+    parts = {part for system in systems.SYSTEMS.values() for part in system.parts} | {size.HOOKS}
+    promised = {promise.name for promise in figures.read() if promise.eval == "size"}
+    assert promised == {f"kernel-lines-{part}" for part in parts} | {"frame-table"}
 
 
 def test_compactfit_is_held_against_zsmalloc_where_it_is_worst() -> None:

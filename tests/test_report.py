@@ -194,6 +194,6 @@ def test_figures_verb_fails_if_a_figure_does(
     monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
     assert cli.main(["figures", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["value"] is None
-    bad = Figure("kernel-lines", 5000, "lines", 1000, 700, False)
+    bad = Figure("frame-table", 5.0, "%", 0.8, 0.5, holds=False)
     results.save(replace(sample(), name="size", figures=[bad]))
     assert cli.main(["figures"]) == 1

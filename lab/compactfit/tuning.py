@@ -62,7 +62,7 @@ def show(choice: Mapping[str, Any]) -> None:
             copied = f" + {size_class['copied']} B" if size_class["copied"] else ""
             free = f"{size_class['free']}{copied}"
             view.add_row(*(f"{value:,}" for value in numbers), free)
-    console.out.print(view)
+    console.show(view)
     print(
         "count: frees that no allocation followed, at most (Proposition 1)\n"
         "moving frees: how many could move an object with this K\n"
