@@ -11,7 +11,7 @@ LAYERS = (
     "lock process targets systems measure areas results",
     "setup source figures plots",
     "build export report",
-    "machine present",
+    "machine stepwise present",
     "boot storage",
     "compactfit compactfit.build compactfit.traces workloads selftests",
     "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests",

@@ -101,8 +101,12 @@ def build(name: str, target: Target = targets.DEFAULT) -> Kernel:
     src = tree(flavour, target)
     objects = src.path.with_name(target.objects) / name
     objects.mkdir(parents=True, exist_ok=True)
-    make = _Make(target, src, objects)
-    config = _configure(flavour, make)
+    make = Make(target, src, objects)
+    text = "".join(path.read_text() for path in fragments(flavour, target))
+    config = configure(text, make)
+    refused = missing_symbols(read_config(text), config)
+    if refused:
+        raise LabError(f"the {name} configuration lost {', '.join(refused)}")
     kernel = Kernel(flavour, src.release, objects, config, target)
     compiler = process.run(["gcc", "--version"])
     key = _key((objects / ".config").read_text(), src.key, compiler.stdout)
@@ -147,8 +151,8 @@ def fragments(flavour: Flavour, target: Target) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class _Make:
-    """The kernel's make for one folder of objects."""
+class Make:
+    """The kernel's make with one folder of objects."""
 
     target: Target
     src: source.Tree
@@ -158,14 +162,17 @@ class _Make:
         variables = (f"ARCH={self.target.arch}", f"O={self.objects}")
         return ["make", "-C", str(self.src.path), *variables, f"-j{os.cpu_count()}", *targets]
 
-    def run(self, *targets: str) -> None:
+    def run(self, *targets: str) -> str:
+        """What make and the compiler have to say."""
         failure = f"make {targets[0]} failed"
-        process.run(self.command("-s", *targets), env=_environment(), failure=failure)
+        return process.run(self.command("-s", *targets), env=_environment(), failure=failure).stderr
 
 
-def _configure(flavour: Flavour, make: _Make) -> dict[str, str]:
-    """The flavour's fragments and nothing else, made again only if an input changed."""
-    text = "".join(path.read_text() for path in fragments(flavour, make.target))
+def configure(text: str, make: Make) -> dict[str, str]:
+    """The symbols that the fragments ask for and nothing else, made again only if an input changed.
+
+    What the tree does not know is left out: whoever minds compares.
+    """
     dot_config = make.objects / ".config"
     stamp = make.objects / "gcma-config.key"
     key = _key(text, make.src.key)
@@ -174,12 +181,8 @@ def _configure(flavour: Flavour, make: _Make) -> dict[str, str]:
         all_config = make.objects / "gcma-all.config"
         all_config.write_text(text)
         make.run("allnoconfig", f"KCONFIG_ALLCONFIG={all_config}")
-    config = read_config(dot_config.read_text())
-    refused = missing_symbols(read_config(text), config)
-    if refused:
-        raise LabError(f"the {flavour.name} configuration lost {', '.join(refused)}")
-    stamp.write_text(key)
-    return config
+        stamp.write_text(key)
+    return read_config(dot_config.read_text())
 
 
 def _key(*inputs: str) -> str:
@@ -197,7 +200,7 @@ def _environment() -> dict[str, str]:
     return {**kept, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
-def _compile(flavour: Flavour, make: _Make) -> None:
+def _compile(flavour: Flavour, make: Make) -> None:
     objects = make.objects
     counted = objects / "gcma-objects.count"
     changes_only = counted.exists()  # it was complete once

@@ -78,6 +78,12 @@ class Series:
             found += some
         return found
 
+    def upto(self, count: int) -> "Series":
+        """The first patches, with the new files that they bring."""
+        patches = self.patches[:count]
+        names = [name for patch in patches for name in self.claims(patch)]
+        return Series({name: self.files[name] for name in names}, patches)
+
 
 @dataclass(frozen=True)
 class Tree:

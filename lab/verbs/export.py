@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import export, paths, setup, source, systems, targets
+from lab import export, paths, setup, source, stepwise, systems, targets
 from lab.verbs import add_json, print_json
 
 
@@ -14,6 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", metavar="NAMES", default="", help=f"these systems and what they need: {names}"
     )
+    parser.add_argument("--check", action="store_true", help="build after each patch, W=1")
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
 
@@ -24,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
     setup.install_packages()
     base = source.pristine(targets.DEFAULT.linux, paths.cache())
     series = source.read_series(paths.KERNEL)
+    if args.check:
+        stepwise.check(export.selected(series, only), targets.DEFAULT)
     mails = export.export(base, series, Path(args.folder), only)
     if args.json:
         print_json([str(mail) for mail in mails])
