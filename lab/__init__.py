@@ -8,13 +8,14 @@ A name stands for a module, or for all of a package that has no lines of its own
 LAYERS = (
     "errors cpio ktap stats",
     "paths console",
-    "lock process targets systems measure areas results",
+    "lock process targets systems measure areas results skips",
     "setup source figures plots",
     "build export report",
     "machine stepwise present",
     "boot storage",
-    "compactfit compactfit.build compactfit.traces workloads selftests",
-    "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests",
+    "compactfit compactfit.build compactfit.traces workloads kcsan",
+    "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
+    " selftests",
     "compactfit.steps compactfit.programs tenants",
     "compactfit.replays tests",
     "evals.alloc evals.alloc_cpus evals.allocators evals.camera evals.memcg evals.overhead"

@@ -10,16 +10,20 @@ from lab.verbs import add_json, print_json
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="on the debug kernel")
+    parser.add_argument("--kcsan", action="store_true", help="for data races, on the kcsan kernel")
     parser.add_argument("--soak", action="store_true", help="the long forms")
+    parser.add_argument("--quick", action="store_true", help="in a minute: lint, lab, kunit")
     parser.add_argument("--only", metavar="NAME", help="one part: " + ", ".join(tests.PARTS))
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
 
 
 def run(args: argparse.Namespace) -> int:
-    tests.selected(args.only)
+    options = tests.Options(args.debug, args.kcsan, args.soak, args.quick)
+    options.check()
+    tests.selected(options, args.only)
     setup.install_packages()
-    results = tests.run(tests.Options(args.debug, args.soak), args.only)
+    results = tests.run(options, args.only)
     total = tests.total(results)
     if args.json:
         parts = {
