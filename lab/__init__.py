@@ -1,7 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab: builds, boots, tests and measures GCMA on Linux 6.12.
+"""The lab: builds, boots, tests and measures this project's systems on Linux.
 
-Data flows one way and no module knows a later one:
-errors, paths, console, lock, process -> setup -> source -> build -> machine -> cpio, boot
--> ktap -> tests -> export, areas -> cli.
+Data flows one way, down the lines of this map: a module imports what stands above its own line.
+A name stands for a module, or for all of a package that has no lines of its own.
 """
+
+LAYERS = (
+    "errors cpio ktap stats",
+    "paths console",
+    "lock process targets systems measure areas results skips",
+    "setup source figures plots",
+    "build export report",
+    "machine stepwise present",
+    "boot storage",
+    "compactfit compactfit.build compactfit.traces workloads kcsan",
+    "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
+    " selftests",
+    "compactfit.steps compactfit.programs tenants",
+    "compactfit.replays tests",
+    "evals.alloc evals.alloc_cpus evals.allocators evals.camera evals.memcg evals.overhead"
+    " evals.scale evals.size evals.system evals.tenancy evals.zsmalloc",
+    "evals",
+    "demo",
+    "verbs",
+    "verbs.guest verbs.eval verbs.status",
+    "verbs.build verbs.compactfit verbs.demo verbs.doctor verbs.export verbs.figures verbs.report"
+    " verbs.run verbs.setup verbs.shell verbs.test verbs.top",
+    "cli",
+    "__main__",
+)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The contiguous areas of the machine this runs on, read from sysfs."""
+"""The contiguous areas of the machine this runs on, read from sysfs.
 
+It is looked at on small boards and in emulated ones, where an import is felt: this module imports
+next to nothing.
+"""
+
+import sys
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from rich.live import Live
-from rich.table import Table
-
-from lab import console
 from lab.errors import LabError
 
 SYSFS = Path("/sys/kernel/mm/cma")
 PAGE_KIB = 4
 
 
-@dataclass(frozen=True)
-class AreaStatus:
+class AreaStatus(NamedTuple):
     """One area. None: this kernel or policy does not tell."""
 
     name: str
@@ -35,7 +35,7 @@ class AreaStatus:
     alloc_pages_fail: int | None
 
 
-NUMBERS = tuple(name for name in AreaStatus.__dataclass_fields__ if name not in ("name", "policy"))
+NUMBERS = AreaStatus._fields[2:]
 
 
 def read(sysfs: Path = SYSFS) -> list[AreaStatus]:
@@ -65,20 +65,28 @@ def _number(path: Path) -> int | None:
 
 
 def as_json(areas: list[AreaStatus]) -> list[dict[str, str | int | None]]:
-    return [asdict(area) for area in areas]
+    return [area._asdict() for area in areas]
 
 
-def table(areas: list[AreaStatus]) -> Table:
+HEAD = (
+    *("area", "policy", "size", "primaries", "file", "swap", "unused", "stores", "loads"),
+    *("recycles", "revoked", "quarantined", "failed"),
+)
+TEXTS = 2  # columns on the left, the others are numbers
+
+
+def table(areas: list[AreaStatus]) -> str:
     """What a person wants to see: sizes in MiB, events as counts of pages."""
-    view = Table(title="contiguous areas (MiB; events in pages)")
-    view.add_column("area")
-    view.add_column("policy")
-    columns = ("size", "primaries", "file", "swap", "unused", "stores", "loads", "recycles")
-    for name in (*columns, "revoked", "quarantined", "failed"):
-        view.add_column(name, justify="right")
-    for area in areas:
-        view.add_row(area.name, area.policy, *_cells(area))
-    return view
+    rows = [HEAD, *((area.name, area.policy, *_cells(area)) for area in areas)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["contiguous areas (MiB; events in pages)"]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if number < TEXTS else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells))
+    return "\n".join(lines) + "\n"
 
 
 def _cells(area: AreaStatus) -> list[str]:
@@ -111,7 +119,11 @@ def _count(pages: int | None) -> str:
 
 def watch(sysfs: Path, interval: float) -> None:
     """The table, live, until interrupted."""
-    with Live(table(read(sysfs)), console=console.out, auto_refresh=False) as live:
-        while True:
-            time.sleep(interval)
-            live.update(table(read(sysfs)), refresh=True)
+    shown = table(read(sysfs))
+    sys.stdout.write(shown)
+    while True:
+        sys.stdout.flush()
+        time.sleep(interval)
+        lines = shown.count("\n")
+        shown = table(read(sysfs))
+        sys.stdout.write(f"\x1b[{lines}A\x1b[J{shown}")  # over the old one

@@ -33,6 +33,7 @@ from lab.machine import Machine
 Listener = Callable[[str], None]
 
 SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
+SHARED = f"{SHARE}/share"  # the user's
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
@@ -123,8 +124,8 @@ def find_report(text: str) -> str | None:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder for one run, gone afterwards."""
+def scratch() -> Iterator[Path]:
+    """A folder for one run of a guest, gone afterwards."""
     runs = paths.cache() / "runs"
     runs.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=runs))
@@ -134,6 +135,11 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _require_qemu(kernel: Kernel) -> None:
+    if shutil.which(kernel.target.qemu) is None:
+        raise LabError("QEMU is missing: run `./gcma setup`")
+
+
 def _watch(
     command: list[str], folder: Path, output: Path, timeout: float, listener: Listener | None
 ) -> tuple[float, bool, int]:
@@ -141,8 +147,6 @@ def _watch(
 
     Returns its seconds, whether they were too many, and the status it ended with.
     """
-    if shutil.which("qemu-system-x86_64") is None:
-        raise LabError("QEMU is missing: run `./gcma setup`")
     start = time.monotonic()
     shown = 0
     running, timed_out = True, False
@@ -190,7 +194,7 @@ def _read(path: Path) -> str:
 # vng does not tell how QEMU ended.
 QEMU = """\
 #!/bin/sh
-qemu-system-x86_64 "$@"
+{qemu} "$@"
 echo $? >{status}
 """
 # virtme-ng's own ports need udev to get their names; ours are found by the name in sysfs.
@@ -239,7 +243,8 @@ def _system(
     timeout: float,
     listener: Listener | None,
 ) -> BootResult:
-    with _folder() as folder:
+    _require_qemu(kernel)
+    with scratch() as folder:
         exchange = folder / "exchange"
         exchange.mkdir()
         (exchange / "script").write_text(script)
@@ -247,7 +252,8 @@ def _system(
             START.format(cwd=shlex.quote(str(Path.cwd())), cache=shlex.quote(str(paths.cache())))
         )
         qemu = folder / "qemu"
-        qemu.write_text(QEMU.format(status=shlex.quote(str(folder / "qemu.status"))))
+        status = shlex.quote(str(folder / "qemu.status"))
+        qemu.write_text(QEMU.format(qemu=kernel.target.qemu, status=status))
         qemu.chmod(0o755)
         ports = ["-device", "virtio-serial-pci,id=gcma"]
         for name in ("output", "errors"):
@@ -259,7 +265,7 @@ def _system(
             "--verbose",  # the kernel's log to stderr
             f"--qemu-opts={shlex.join(ports)}",
             f"--rwdir={SHARE}={exchange}",
-            *([f"--rwdir={SHARE}/share={share.resolve()}"] if share else []),
+            *_shared(share),
             *("--exec", f"sh {SHARE}/start"),
         ]
         seconds, timed_out, _ = _watch(command, folder, folder / "output", timeout, listener)
@@ -279,31 +285,43 @@ def _system(
         )
 
 
-def shell(kernel: Kernel, machine: Machine) -> int:
-    """An interactive root shell on the host's userland."""
-    command = _vng(kernel, machine)
-    console.show_command(command)
-    return subprocess.run(command, check=False, env=_environment()).returncode
+def shell(kernel: Kernel, machine: Machine, prepare: str = "", share: Path | None = None) -> int:
+    """An interactive root shell on the host's userland; `prepare` is run before it."""
+    with scratch() as folder:
+        login = folder / "login"
+        login.write_text(f"#!/bin/sh\n{prepare}bash\n")
+        login.chmod(0o755)
+        command = [
+            *_vng(kernel, machine),
+            *([f"--rwdir={SHARE}={folder}", f"--shell={SHARE}/login"] if prepare or share else []),
+            *_shared(share),
+        ]
+        console.show_command(command)
+        return subprocess.run(command, check=False, env=_environment()).returncode
+
+
+def _shared(share: Path | None) -> list[str]:
+    return [f"--rwdir={SHARED}={share.resolve()}"] if share else []
 
 
 def _vng(kernel: Kernel, machine: Machine) -> list[str]:
     """The part of the command that every system guest shares."""
-    options = [shlex.join(disk.qemu_args(i)) for i, disk in enumerate(machine.disks)]
+    options = machine.qemu_args()
     args = machine.kernel_args(kernel)
     return [
         str(Path(sys.executable).with_name("vng")),
         *("--run", str(kernel.image)),
         *([] if machine.accel == "kvm" else ["--disable-kvm"]),
-        *("--disable-microvm", "--force-9p", "--user", "root"),
+        *(*kernel.target.vng, "--force-9p", "--user", "root"),
         *("--cpus", str(machine.cpus), "--memory", f"{machine.memory_mib}M"),
         *(f"--append={arg}" for arg in args),
-        *(f"--qemu-opts={option}" for option in options),
+        *([f"--qemu-opts={shlex.join(options)}"] if options else []),
     ]
 
 
 # Exact: own initramfs, time by instruction count
 
-INIT = f"""#!/bin/busybox sh
+INIT = """#!/bin/busybox sh
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/
 /bin/busybox --install -s
 mount -t proc proc /proc
@@ -314,10 +332,10 @@ mount -t tracefs trace /sys/kernel/tracing
 mount -t configfs config /sys/kernel/config
 mount -t cgroup2 cgroup /sys/fs/cgroup
 mount -t tmpfs tmp /tmp
-stty -F /dev/ttyS1 raw -echo
-sh /script >/dev/ttyS1 2>&1 </dev/null
+stty -F /dev/{output} raw -echo
+sh /script >/dev/{output} 2>&1 </dev/null
 status=$?
-echo "{STATUS} $status" >/dev/kmsg
+echo "{label} $status" >/dev/kmsg
 poweroff -f
 """
 FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "proc", "sys", "dev", "tmp", "etc", "root", "run")
@@ -341,17 +359,19 @@ def exact(
     """
     if machine.disks:
         raise LabError("an exact guest takes no disks: real I/O would break repeatability")
-    with _folder() as folder:
+    _require_qemu(kernel)
+    target = kernel.target
+    with scratch() as folder:
         initramfs = folder / "initramfs"
-        _make_initramfs(initramfs, script, files or {})
+        init = INIT.format(output=target.output, label=STATUS)
+        _make_initramfs(initramfs, init, script, files or {})
         log, output = folder / "console", folder / "output"
-        args = [*machine.kernel_args(kernel), "earlyprintk=serial,ttyS0", "console=ttyS0"]
+        args = [*machine.kernel_args(kernel), target.early_console, f"console={target.console}"]
         args += ["panic=-1", "ignore_loglevel", "printk.devkmsg=on"]
         command = [
-            "qemu-system-x86_64",
-            *("-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single"),
-            *("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01"),
+            *(target.qemu, *target.machine, "-accel", "tcg,thread=single", *target.clock),
             *("-seed", str(seed), "-smp", str(machine.cpus), "-m", f"{machine.memory_mib}M"),
+            *machine.qemu_args(),
             *("-nodefaults", "-display", "none", "-no-reboot"),
             *("-serial", f"file:{log}", "-serial", f"file:{output}"),
             *("-kernel", str(kernel.image), "-initrd", str(initramfs)),
@@ -378,13 +398,13 @@ def find_status(log: str) -> int | None:
     return int(found[-1]) if found else None
 
 
-def _make_initramfs(path: Path, script: str, files: Mapping[str, Path]) -> None:
+def _make_initramfs(path: Path, init: str, script: str, files: Mapping[str, Path]) -> None:
     with path.open("wb") as file:
         archive = cpio.Writer(file)
         for folder in FOLDERS:
             archive.folder(folder)
         archive.add("bin/busybox", Path("/bin/busybox").read_bytes(), 0o755)
-        archive.add("init", INIT.encode(), 0o755)
+        archive.add("init", init.encode(), 0o755)
         archive.add("script", script.encode(), 0o755)
         for name, source in sorted(files.items()):
             archive.add(name.lstrip("/"), source.read_bytes(), source.stat().st_mode & 0o777)
@@ -400,7 +420,7 @@ def programs(names: Sequence[str]) -> dict[str, Path]:
             raise LabError(f"{name} is not installed: run `./gcma setup`")
         path = Path(found).resolve()
         files[found] = path
-        listed = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False)
+        listed = process.run(["ldd", str(path)], check=False)
         for library in re.findall(r"(/\S+) \(0x", listed.stdout):
             files[library] = Path(library).resolve()
     return files

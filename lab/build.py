@@ -5,15 +5,18 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import console, paths, process, source
+from lab import console, paths, process, source, systems, targets
 from lab.errors import LabError
+from lab.systems import System
+from lab.targets import Target
 
 CONFIGS = paths.KERNEL / "configs"
-PLAIN = ("base", "x86_64", "memory", "storage", "media", "observe")
+PLAIN = ("base", "memory", "storage", "media", "observe")
+OURS = systems.fragments(systems.SYSTEMS.values())
 
 
 @dataclass(frozen=True)
@@ -22,41 +25,39 @@ class Flavour:
 
     name: str
     what: str
-    fragments: tuple[str, ...]
+    fragments: tuple[str, ...]  # below kernel/configs, each with what the target adds to it
     patched: bool = True
     kernel_args: tuple[str, ...] = ()
-    objects: int = 0  # compiled in a full build
-    seconds: int = 0  # of a full build
+    objects: int = 1700  # compiled in a full build
+    seconds: int = 300  # of a full build
     megabytes: int = 1000  # of its objects
 
 
 FLAVOURS = {
     flavour.name: flavour
     for flavour in (
-        Flavour("prod", "as it would be used", (*PLAIN, "gcma"), objects=1700, seconds=300),
+        Flavour("prod", "as it would be used", (*PLAIN, *OURS)),
         Flavour(
             "debug",
             "KASAN, lockdep, DEBUG_VM, fault injection; a warning is a panic",
-            (*PLAIN, "gcma", "debug"),
+            (*PLAIN, *OURS, "debug"),
             kernel_args=("panic_on_warn=1",),
             objects=1800,
             seconds=600,
             megabytes=2000,
         ),
-        Flavour("nogcma", "patched, CONFIG_GCMA=n", PLAIN, objects=1700, seconds=300),
         Flavour(
-            "unpatched", "Debian's source as it is", PLAIN, patched=False, objects=1700, seconds=300
+            "kcsan",
+            "KCSAN: tells of data races",
+            (*PLAIN, *OURS, "kcsan"),
+            objects=1800,
+            seconds=600,
+            megabytes=1500,
         ),
+        Flavour("nogcma", "patched, none of our systems configured", PLAIN),
+        Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
     )
 }
-
-# Symbols of this project; a fragment may ask for them before the series defines them.
-OURS = frozenset(
-    {
-        *("CONFIG_GCMA", "CONFIG_GCMA_KUNIT_TEST", "CONFIG_CMA_BENCH"),
-        *("CONFIG_COMPACTFIT", "CONFIG_COMPACTFIT_KUNIT_TEST", "CONFIG_COMPACTFIT_BENCH"),
-    }
-)
 
 # The same source gives the same image, bit for bit, whoever builds it and when.
 REPRODUCIBLE = {
@@ -75,40 +76,44 @@ class Kernel:
     release: str  # such as 6.12.117
     objects: Path
     config: Mapping[str, str]
+    target: Target = targets.DEFAULT
 
     @property
     def image(self) -> Path:
-        return self.objects / "arch/x86/boot/bzImage"
+        return self.objects / self.target.image
 
-    @property
-    def has_gcma(self) -> bool:
-        return self.config.get("CONFIG_GCMA") == "y"
+    def has(self, system: System) -> bool:
+        return self.config.get(system.symbol) == "y"
 
 
-def tree(flavour: Flavour) -> source.Tree:
+def tree(flavour: Flavour, target: Target = targets.DEFAULT) -> source.Tree:
     """The flavour's source tree, brought up to date."""
-    cache = paths.cache()
-    base = source.pristine(paths.TARBALL, cache)
+    base = source.pristine(target.linux, paths.cache())
     if not flavour.patched:
         return base
-    series = source.read_series(paths.KERNEL)
+    series = source.read_series(paths.KERNEL, target.linux)
     return source.patched(base, series, base.path.with_name("patched"))
 
 
-def build(name: str) -> Kernel:
-    """Build one flavour; only what changed is compiled."""
+def build(name: str, target: Target = targets.DEFAULT) -> Kernel:
+    """Build one flavour for a target; only what changed is compiled."""
     flavour = find(name)
-    src = tree(flavour)
-    objects = src.objects / name
+    src = tree(flavour, target)
+    objects = src.path.with_name(target.objects) / name
     objects.mkdir(parents=True, exist_ok=True)
-    config = _configure(flavour, src, objects)
-    kernel = Kernel(flavour, src.release, objects, config)
-    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
+    make = Make(target, src, objects)
+    text = "".join(path.read_text() for path in fragments(flavour, target))
+    config = configure(text, make)
+    refused = missing_symbols(read_config(text), config)
+    if refused:
+        raise LabError(f"the {name} configuration lost {', '.join(refused)}")
+    kernel = Kernel(flavour, src.release, objects, config, target)
+    compiler = process.run(["gcc", "--version"])
     key = _key((objects / ".config").read_text(), src.key, compiler.stdout)
     stamp = objects / "gcma-image.key"
     if not (stamp.exists() and stamp.read_text() == key and kernel.image.exists()):
         stamp.unlink(missing_ok=True)
-        _compile(flavour, src, objects)
+        _compile(flavour, make)
         stamp.write_text(key)
     return kernel
 
@@ -129,35 +134,55 @@ def read_config(text: str) -> dict[str, str]:
     return {**dict.fromkeys(unset, "n"), **symbols}
 
 
-def missing_symbols(
-    wanted: Mapping[str, str], config: Mapping[str, str], tolerated: Iterable[str]
-) -> list[str]:
+def missing_symbols(wanted: Mapping[str, str], config: Mapping[str, str]) -> list[str]:
     """What a fragment asked for and the tree's Kconfig did not grant."""
     return [
-        f"{symbol}={value}"
-        for symbol, value in wanted.items()
-        if config.get(symbol, "n") != value and symbol not in tolerated
+        f"{symbol}={value}" for symbol, value in wanted.items() if config.get(symbol, "n") != value
     ]
 
 
-def _configure(flavour: Flavour, src: source.Tree, objects: Path) -> dict[str, str]:
-    """The flavour's fragments and nothing else, made again only if an input changed."""
-    fragments = "".join((CONFIGS / f"{name}.config").read_text() for name in flavour.fragments)
-    dot_config = objects / ".config"
-    stamp = objects / "gcma-config.key"
-    key = _key(fragments, src.key)
+def fragments(flavour: Flavour, target: Target) -> list[Path]:
+    """The files that make the flavour's configuration on this target."""
+    found = []
+    for name in flavour.fragments:
+        found.append(CONFIGS / f"{name}.config")
+        found.append(CONFIGS / target.fragments / f"{name}.config")
+    return [path for path in found if path.exists()]
+
+
+@dataclass(frozen=True)
+class Make:
+    """The kernel's make with one folder of objects."""
+
+    target: Target
+    src: source.Tree
+    objects: Path
+
+    def command(self, *targets: str) -> list[str]:
+        variables = (f"ARCH={self.target.arch}", f"O={self.objects}")
+        return ["make", "-C", str(self.src.path), *variables, f"-j{os.cpu_count()}", *targets]
+
+    def run(self, *targets: str) -> str:
+        """What make and the compiler have to say."""
+        failure = f"make {targets[0]} failed"
+        return process.run(self.command("-s", *targets), env=_environment(), failure=failure).stderr
+
+
+def configure(text: str, make: Make) -> dict[str, str]:
+    """The symbols that the fragments ask for and nothing else, made again only if an input changed.
+
+    What the tree does not know is left out: whoever minds compares.
+    """
+    dot_config = make.objects / ".config"
+    stamp = make.objects / "gcma-config.key"
+    key = _key(text, make.src.key)
     if not (stamp.exists() and stamp.read_text() == key and dot_config.exists()):
         stamp.unlink(missing_ok=True)
-        all_config = objects / "gcma-all.config"
-        all_config.write_text(fragments)
-        _make(src, objects, "allnoconfig", f"KCONFIG_ALLCONFIG={all_config}")
-    config = read_config(dot_config.read_text())
-    unborn = OURS - src.series.symbols
-    refused = missing_symbols(read_config(fragments), config, unborn)
-    if refused:
-        raise LabError(f"the {flavour.name} configuration lost {', '.join(refused)}")
-    stamp.write_text(key)
-    return config
+        all_config = make.objects / "gcma-all.config"
+        all_config.write_text(text)
+        make.run("allnoconfig", f"KCONFIG_ALLCONFIG={all_config}")
+        stamp.write_text(key)
+    return read_config(dot_config.read_text())
 
 
 def _key(*inputs: str) -> str:
@@ -169,28 +194,14 @@ def _key(*inputs: str) -> str:
 CHANGES_SECONDS = 20  # one changed mm file and the link
 
 
-def _command(src: source.Tree, objects: Path, *targets: str) -> list[str]:
-    jobs = f"-j{os.cpu_count()}"
-    return ["make", "-C", str(src.path), f"O={objects}", jobs, *targets]
-
-
 def _environment() -> dict[str, str]:
     # a caller's MAKEFLAGS or O= would leak into the kernel's make
     kept = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "O")}
     return {**kept, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
-def _make(src: source.Tree, objects: Path, *targets: str) -> None:
-    command = _command(src, objects, "-s", *targets)
-    console.show_command(command)
-    answer = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=_environment()
-    )
-    if answer.returncode:
-        raise LabError(f"make {targets[0]} failed", answer.stderr.strip())
-
-
-def _compile(flavour: Flavour, src: source.Tree, objects: Path) -> None:
+def _compile(flavour: Flavour, make: Make) -> None:
+    objects = make.objects
     counted = objects / "gcma-objects.count"
     changes_only = counted.exists()  # it was complete once
     if changes_only:
@@ -200,22 +211,22 @@ def _compile(flavour: Flavour, src: source.Tree, objects: Path) -> None:
         paths.require_space(objects, flavour.megabytes, f"building {flavour.name}")
         title, expected = f"building {flavour.name}", flavour.seconds
         done, total = _count_objects(objects), flavour.objects
-    command = _command(src, objects, "bzImage")
+    command = make.command(make.target.make_target)
     log = objects / "gcma-make.log"
     with (
         console.progress(title, total, expected, at_most=changes_only) as step,
         log.open("wb") as copy,
         process.started(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()
-        ) as make,
+        ) as child,
     ):
         step.update(done)
-        for line in make.stdout or ():
+        for line in child.stdout or ():
             copy.write(line)
             if line.startswith((b"  CC ", b"  AS ")):
                 done += 1
                 step.update(done)
-        status = make.wait()
+        status = child.wait()
     if status:
         raise LabError(
             f"building {flavour.name} failed, see {log}",

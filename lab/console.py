@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the user sees while waiting. Everything here goes to stderr; stdout is for results."""
+"""What the user sees: results on stdout, everything else on stderr.
+
+rich takes longer to import than most verbs take to run: only what draws with it imports it.
+"""
 
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
-from rich.progress import Progress as Bar
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress as Bar
 
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-# a file or a pipe has no width of its own: tables get one they fit into
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-
+PIPE_WIDTH = 160  # a file or a pipe has no width of its own: tables get one they fit into
 PLAIN_INTERVAL = 15.0  # seconds between two plain progress lines
 
 
@@ -25,7 +27,20 @@ class Settings:
 
 
 def say(text: str) -> None:
-    err.print(text, markup=False)
+    sys.stderr.write(text + "\n")  # at once: threads do not share a line
+    sys.stderr.flush()
+
+
+def out() -> "Console":
+    """Where tables are drawn."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def show(view: "RenderableType") -> None:
+    """Draw a table, or print text as it is."""
+    out().print(view, markup=False)
 
 
 def show_command(command: Sequence[str]) -> None:
@@ -99,7 +114,7 @@ class _BarProgress(Progress):
     """For terminals."""
 
     def __init__(
-        self, title: str, total: float, expected: float, bar: Bar, *, at_most: bool
+        self, title: str, total: float, expected: float, bar: "Bar", *, at_most: bool
     ) -> None:
         super().__init__(title, total, expected, at_most=at_most)
         self.bar = bar
@@ -114,22 +129,62 @@ class _BarProgress(Progress):
         )
 
 
+class _Screen:
+    """The one display of a terminal, which all steps under way share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.bar: Bar | None = None
+        self.steps = 0
+
+    @contextmanager
+    def shared(self) -> Iterator["Bar"]:
+        with self.lock:
+            if self.bar is None:
+                self.bar = _bar()
+                self.bar.start()
+            self.steps += 1
+            bar = self.bar
+        try:
+            yield bar
+        finally:
+            with self.lock:
+                self.steps -= 1
+                if not self.steps:
+                    bar.stop()
+                    self.bar = None
+
+
+_screen = _Screen()
+
+
+def _bar() -> "Bar":
+    from rich import progress as parts  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+
+    columns = (
+        parts.SpinnerColumn(),
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(),
+        parts.TaskProgressColumn(),
+    )
+    err = Console(stderr=True, highlight=False, soft_wrap=True)
+    return parts.Progress(*columns, console=err, transient=True)
+
+
 @contextmanager
 def progress(
     title: str, total: float, expected: float, *, at_most: bool = False
 ) -> Iterator[Progress]:
-    """Show one long step; say at its end how long it took."""
+    """Show one long step; say at its end how long it took. Steps may run side by side."""
     step: Progress
-    if err.is_terminal:
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-        )
-        with Bar(*columns, console=err, transient=True) as bar:
+    if sys.stderr.isatty():
+        with _screen.shared() as bar:
             step = _BarProgress(title, total, expected, bar, at_most=at_most)
-            yield step
+            try:
+                yield step
+            finally:
+                bar.remove_task(step.task)
     else:
         step = _PlainProgress(title, total, expected, at_most=at_most)
         yield step

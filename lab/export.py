@@ -1,63 +1,70 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel part as mails: what `git am` takes on a 6.12 tree.
+"""The kernel part as mails: what `git am` takes on a tree of the same version.
 
-New files that no patch names in an `Adds:` line come first, in a patch of their own; the patches
-follow in the order of the series.
+The patches keep the order of the series. Each brings the new files that its `Adds:` lines name:
+a file that no patch brings would be missing in every series. Of the systems only those that are
+wanted are exported, and what they are built on.
 """
 
 import os
 import re
 import shutil
-import subprocess
 import tempfile
+from collections.abc import Sequence
 from email.parser import HeaderParser
 from pathlib import Path
 
+from lab import process, systems
 from lab.errors import LabError
 from lab.source import Patch, Series, Tree, apply_patch
 
-FIRST_SUBJECT = "mm: gcma: add the new files of guaranteed contiguous memory allocation"
-FIRST_BODY = "Nothing refers to them yet: the following patches do."
 DATE = "2026-01-01T00:00:00+0000"  # fixed, so that the same series gives the same mails
 
 
-def export(base: Tree, series: Series, target: Path) -> list[Path]:
-    """Write NNNN-subject.patch files to `target` and return them."""
-    if series.empty and not series.files:
-        raise LabError("there is nothing to export: the series is empty")
+def export(base: Tree, series: Series, target: Path, only: Sequence[str] = ()) -> list[Path]:
+    """Write NNNN-subject.patch files to `target` and return them; `only` names systems."""
+    chosen = selected(series, only)
     if target.exists() and any(target.glob("*.patch")):
         raise LabError(f"{target} already holds patches: choose an empty folder")
     with tempfile.TemporaryDirectory(prefix="gcma-export-") as name:
         repo = Path(name)
         _start(repo, base, series)
-        rest = dict(series.files)
-        claims = [_claim(rest, patch) for patch in series.patches]
-        if rest:
-            _copy(rest, repo)
-            author = next(filter(None, (_message(patch)[2] for patch in series.patches)), "")
-            signed = f"\n\nSigned-off-by: {author}" if author else ""
-            _commit(repo, FIRST_SUBJECT, FIRST_BODY + signed, author)
-        for patch, files in zip(series.patches, claims, strict=True):
-            _copy(files, repo)
+        for patch in chosen.patches:
+            _copy({name: chosen.files[name] for name in chosen.claims(patch)}, repo)
             apply_patch(patch, repo, base.release)
             subject, body, author = _message(patch)
             _commit(repo, subject, body, author)
         target.mkdir(parents=True, exist_ok=True)
-        said = _git(repo, "format-patch", "--no-signature", "-o", str(target.resolve()), "base")
-    return [Path(line) for line in said.splitlines()]
+        mails = _git(repo, "format-patch", "--no-signature", "-o", str(target.resolve()), "base")
+    return [Path(line) for line in mails.splitlines()]
 
 
-def _claim(rest: dict[str, Path], patch: Patch) -> dict[str, Path]:
-    """Take from `rest` the files that this patch adds."""
-    claimed: dict[str, Path] = {}
-    for wanted in patch.adds:
-        found = [
-            name for name in rest if name == wanted or name.startswith(wanted.rstrip("/") + "/")
-        ]
-        if not found:
-            raise LabError(f"{patch.name} says `Adds: {wanted}`, which is no new file")
-        claimed |= {name: rest.pop(name) for name in found}
-    return claimed
+def selected(series: Series, only: Sequence[str] = ()) -> Series:
+    """The patches of these systems (none named: of all) and of what they need, with their files."""
+    names = {system.name for system in systems.with_needs(only or systems.SYSTEMS)}
+    for patch in series.patches:
+        if patch.system not in systems.SYSTEMS:
+            raise LabError(f"{patch.name} does not lie in a system's folder beside the series")
+    owners = _owners(series)
+    for name in series.files:
+        if name not in owners:
+            raise LabError(f"no patch brings {name}: name it in an `Adds:` line of one")
+    files = {name: path for name, path in series.files.items() if owners[name].system in names}
+    patches = [patch for patch in series.patches if patch.system in names]
+    if not patches:
+        raise LabError("there is nothing to export: the series has no patches of these systems")
+    return Series(files, patches)
+
+
+def _owners(series: Series) -> dict[str, Patch]:
+    """The patch that brings each new file."""
+    owners: dict[str, Patch] = {}
+    for patch in series.patches:
+        for name in series.claims(patch):
+            if name in owners:
+                raise LabError(f"{owners[name].name} and {patch.name} both add {name}")
+            owners[name] = patch
+    return owners
 
 
 def _start(repo: Path, base: Tree, series: Series) -> None:
@@ -110,9 +117,5 @@ def _git(repo: Path, *args: str) -> str:
         "GIT_COMMITTER_EMAIL": "gcma@localhost",
         "GIT_COMMITTER_DATE": DATE,
     }
-    answer = subprocess.run(
-        ["git", *args], cwd=repo, env=environment, capture_output=True, text=True, check=False
-    )
-    if answer.returncode:
-        raise LabError(f"git {args[0]} failed", answer.stderr.strip())
-    return answer.stdout
+    failure = f"git {args[0]} failed"
+    return process.run(["git", *args], cwd=repo, env=environment, failure=failure).stdout

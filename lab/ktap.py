@@ -2,7 +2,7 @@
 """KTAP, the test format of KUnit and the kernel's selftests: parse, count."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 RESULT = re.compile(r"(?P<indent> *)(?P<not>not )?ok (?P<number>\d+)(?: -)? ?(?P<rest>.*)")
@@ -101,6 +101,20 @@ def _case(match: re.Match[str], children: list[Case], notes: list[str]) -> Case:
     if word in ("XFAIL", "TODO"):
         passed = True
     return Case(name or match["number"], passed or skipped, skipped, why, children, notes)
+
+
+def lacking(cases: Iterable[Case], suites: Mapping[str, int]) -> list[Case]:
+    """A failure for each suite that did not run, or has fewer cases than it is known to have."""
+    counts = {case.name: sum(1 for _ in case.leaves()) for case in cases}
+    return [
+        Case(
+            f"the suite {name} has at least {least} cases",
+            passed=False,
+            why=f"it has {counts[name]}" if name in counts else "it did not run",
+        )
+        for name, least in suites.items()
+        if counts.get(name, 0) < least
+    ]
 
 
 def summary(cases: Iterable[Case]) -> Summary:

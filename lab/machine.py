@@ -5,16 +5,15 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab import systems, targets
 from lab.build import Kernel
 from lab.errors import LabError
+from lab.targets import Target
 
-POLICIES = ("none", "movable", "gcma")
+POLICIES = systems.POLICIES
 UNITS = {"K": 1 / 1024, "M": 1, "G": 1024}
-MAX_CPUS = 8  # CONFIG_NR_CPUS
+MAX_CPUS = 64  # CONFIG_NR_CPUS
 KERNEL_MIB = 64  # what a guest needs beside its area to boot at all
-# QEMU's q35: a machine with more than the first has the second below 4 GiB and the rest above
-ONE_PIECE_MIB = 2816
-LOW_MIB = 2048
 
 
 def parse_mib(text: str) -> int:
@@ -56,15 +55,15 @@ class Machine:
     memory_mib: int = 512
     cpus: int = 2
     area_mib: int = 128  # 0: no area
-    policy: str = "movable"
+    policy: str = systems.STOCK
     args: tuple[str, ...] = ()
     disks: tuple[Disk, ...] = field(default=())
     accel: str = "tcg"  # "kvm" only if the user asked for it
+    nodes: int = 1  # of memory (NUMA), each with its share of memory and CPUs
 
-    def check(self) -> None:
+    def check(self, target: Target = targets.DEFAULT) -> None:
         """Refuse, before anything is built or booted, what cannot work."""
-        if self.policy not in POLICIES:
-            raise LabError(f"unknown policy {self.policy}: choose one of {', '.join(POLICIES)}")
+        systems.offering(self.policy)
         if not 1 <= self.cpus <= MAX_CPUS:
             raise LabError(f"{self.cpus} CPUs: this kernel takes 1 to {MAX_CPUS}")
         if self.area_mib + KERNEL_MIB > self.memory_mib:
@@ -72,35 +71,66 @@ class Machine:
                 f"an area of {self.area_mib} MiB does not fit into {self.memory_mib} MiB of memory:"
                 f" the guest needs {KERNEL_MIB} MiB for itself"
             )
-        one_piece = max(self.memory_mib - LOW_MIB, LOW_MIB)
-        if self.memory_mib > ONE_PIECE_MIB and self.area_mib + KERNEL_MIB > one_piece:
+        low = target.low_mib
+        one_piece = max(self.memory_mib - low, low)
+        if self.memory_mib > target.one_piece_mib and self.area_mib + KERNEL_MIB > one_piece:
             raise LabError(
                 f"an area of {self.area_mib} MiB does not fit into {self.memory_mib} MiB of memory,"
-                f" of which {LOW_MIB} lie below 4 GiB and the others above: give the guest"
-                f" {LOW_MIB + self.area_mib + KERNEL_MIB} MiB"
+                f" of which {low} lie below 4 GiB and the others above: give the guest"
+                f" {low + self.area_mib + KERNEL_MIB} MiB"
+            )
+        self._check_nodes()
+
+    def _check_nodes(self) -> None:
+        if self.nodes < 1:
+            raise LabError(f"{self.nodes} nodes of memory: a guest has at least one")
+        node = self.memory_mib // self.nodes
+        if self.nodes > 1 and max(self.area_mib, 1) + KERNEL_MIB > node:
+            raise LabError(
+                f"an area of {self.area_mib} MiB does not fit into one of {self.nodes} nodes of"
+                f" {node} MiB: give the guest {self.nodes * (self.area_mib + KERNEL_MIB)} MiB"
             )
 
     def kernel_args(self, kernel: Kernel) -> list[str]:
         """The kernel's command line for this machine."""
-        self.check()
-        if self.policy != "movable" and not kernel.has_gcma:
+        self.check(kernel.target)
+        able = kernel.has(systems.offering(self.policy))
+        if self.policy != systems.STOCK and not able:
             raise LabError(
-                f"the {kernel.flavour.name} kernel has no GCMA: it knows no policy but movable"
+                f"the {kernel.flavour.name} kernel does not know the policy {self.policy}: it has"
+                f" {systems.STOCK}"
             )
         area = [f"cma={self.area_mib}M"]
         own_policy = any(arg.startswith("cma_policy=") for arg in self.args)
-        if kernel.has_gcma and not own_policy:
+        if able and not own_policy:
             area.append(f"cma_policy={self.policy}")
         return [*area, *kernel.flavour.kernel_args, *self.args]
 
+    def qemu_args(self) -> list[str]:
+        """QEMU's options for the nodes and the disks."""
+        args = []
+        if self.nodes > 1:
+            for node in range(self.nodes):
+                first, end = (self.cpus * n // self.nodes for n in (node, node + 1))
+                size = self.memory_mib * (node + 1) // self.nodes
+                size -= self.memory_mib * node // self.nodes
+                args += ["-object", f"memory-backend-ram,id=node{node},size={size}M"]
+                cpus = f",cpus={first}-{end - 1}" if end > first else ""
+                args += ["-numa", f"node,nodeid={node},memdev=node{node}{cpus}"]
+        for number, disk in enumerate(self.disks):
+            args += disk.qemu_args(number)
+        return args
 
-def beside(memory_mib: int, area_mib: int, cpus: int, policy: str) -> Machine:
+
+def beside(
+    memory_mib: int, area_mib: int, cpus: int, policy: str, target: Target = targets.DEFAULT
+) -> Machine:
     """A machine with so much memory beside its area, however large the area."""
-    if memory_mib + area_mib <= ONE_PIECE_MIB:
+    if memory_mib + area_mib <= target.one_piece_mib:
         return Machine(memory_mib + area_mib, cpus, area_mib, policy)
     # The area lies above 4 GiB, with its struct pages and half of the memory beside it, for that is
     # the zone the kernel prefers. Of what lies below only the other half is used.
     low = memory_mib // 2
-    hidden = f"memmap={LOW_MIB - low}M${low}M"
+    hidden = target.hide.format(size=target.low_mib - low, start=low)
     high = area_mib + area_mib // 64 + memory_mib - low + KERNEL_MIB
-    return Machine(LOW_MIB + high, cpus, area_mib, policy, (hidden,))
+    return Machine(target.low_mib + high, cpus, area_mib, policy, (hidden,))

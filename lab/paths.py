@@ -10,8 +10,7 @@ from lab.errors import LabError
 
 REPO = Path(__file__).resolve().parents[1]
 KERNEL = REPO / "kernel"
-SELFTESTS = KERNEL / "files/tools/testing/selftests/gcma"
-TARBALL = Path("/usr/src/linux-source-6.12.tar.xz")
+SELFTESTS = KERNEL / "files/tools/testing/selftests"
 
 MB = 1_000_000
 

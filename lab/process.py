@@ -6,12 +6,16 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO
 
 from lab import console
 from lab.errors import LabError
 
 Stream = int | IO[str] | IO[bytes] | None
+Finished = subprocess.CompletedProcess[str]
+
+TIMED_OUT = 124  # the status that timeout(1) gives
 
 _running: set[subprocess.Popen[bytes]] = set()
 
@@ -23,13 +27,20 @@ def started(
     stdin: Stream = subprocess.DEVNULL,
     stdout: Stream = None,
     stderr: Stream = None,
+    cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command in a session of its own; whatever is left of it at the end is killed."""
     console.show_command(command)
     try:
         child = subprocess.Popen(
-            command, stdin=stdin, stdout=stdout, stderr=stderr, env=env, start_new_session=True
+            command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
         )
     except FileNotFoundError:
         raise LabError(f"{command[0]} is missing: run `./gcma setup`") from None
@@ -39,6 +50,38 @@ def started(
     finally:
         _running.discard(child)
         _kill(child)
+
+
+def run(
+    command: Sequence[str],
+    *,
+    failure: str = "",
+    check: bool = True,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    input: str = "",
+    timeout: float | None = None,
+) -> Finished:
+    """Run a command to its end and return its words; raise a LabError if it failed.
+
+    `failure` is the error's line, the command's stderr the detail below it. With check=False the
+    caller looks at the status himself. `env` is the whole environment. A command that takes longer
+    than `timeout` seconds is killed and has failed with TIMED_OUT.
+    """
+    pipe = subprocess.PIPE
+    with started(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=env) as child:
+        late = ""
+        try:
+            raw = child.communicate(input.encode(), timeout)
+        except subprocess.TimeoutExpired:
+            _kill(child)
+            raw = child.communicate()
+            late = f"{Path(command[0]).name} did not end within {timeout:g} s\n"
+    output, errors = (text.decode(errors="replace") for text in raw)
+    status = TIMED_OUT if late else child.returncode
+    if check and status:
+        raise LabError(failure or f"{Path(command[0]).name} failed", (errors + late).strip())
+    return Finished(command, status, output, errors + late)
 
 
 def kill_all() -> None:

@@ -2,13 +2,15 @@
 """The programs of tools/testing/selftests/gcma: built on the host, run in system guests."""
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import boot, console, ktap, paths
+from lab import boot, kcsan, ktap, paths, systems
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
@@ -21,43 +23,52 @@ SKIP_STATUS = 4  # kselftest's KSFT_SKIP
 
 @dataclass(frozen=True)
 class Round:
-    """One boot: a machine, and the programs that it is for (none named: all)."""
+    """One boot: a machine, what it has to have, and the programs it is for (none named: all)."""
 
     name: str
     machine: Machine
+    must: str  # GCMA_MUST of the programs: words of resources[] in gcma_util.c
     programs: tuple[str, ...] = ()
 
 
 _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
 _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
-_POLICY = ("gcma_policy",)
+_ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs heap kpageflags loop"
+_ANY += " squashfs swap xfs zram"
+_GCMA = f"{_ANY} admission gcma policy"
+_FAULTS = " faults"  # of the debug kernel
+_HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
 ROUNDS = (
-    Round("gcma", replace(_USUAL, args=(_CAMERA,))),
-    Round("an unknown policy", replace(_USUAL, args=("cma_policy=cleancache",)), _POLICY),
-    Round("an unknown area", replace(_USUAL, args=("cma_policy=nowhere:gcma",)), _POLICY),
-    Round("an area by name", replace(_USUAL, args=("cma_policy=reserved:none",)), _POLICY),
+    Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),
     Round(
-        "1 GiB pages",
-        replace(_USUAL, memory_mib=2560, args=("hugetlb_cma=1G", "cma_policy=gcma,hugetlb0:gcma")),
-        ("gcma_clients",),
+        "wrong words",
+        replace(_USUAL, args=("cma_policy=cleancache,nowhere:gcma",)),
+        f"{_ANY} policy",
+        ("gcma_policy",),
+    ),
+    Round(
+        "1 GiB pages, areas by name",
+        replace(_USUAL, memory_mib=2560, args=_HUGE),
+        f"{_GCMA} hugetlb",
+        ("gcma_policy", "gcma_clients"),
     ),
 )
-PLAIN = Round(
-    "movable", replace(_USUAL, policy="movable", args=(_CAMERA,))
-)  # for a kernel without GCMA
+# for a kernel without GCMA
+PLAIN = Round("movable", replace(_USUAL, policy="movable", args=(_CAMERA,)), f"{_ANY} camera")
 
 
 def build() -> list[str]:
     """Build the programs in the cache and name them."""
     folder = _folder()
     shutil.rmtree(folder, ignore_errors=True)
-    if not (paths.SELFTESTS / "Makefile").exists():
-        return []
-    shutil.copytree(paths.SELFTESTS, folder)
+    shutil.copytree(paths.SELFTESTS / "gcma", folder)
     answer = _make(folder, "all")
     if answer.returncode:
         raise LabError("building the selftests failed", answer.stderr.strip())
-    return program_names(folder)
+    names = program_names(folder)
+    if not names:
+        raise LabError(f"the Makefile of {paths.SELFTESTS / 'gcma'} names no programs")
+    return names
 
 
 def program_names(folder: Path) -> list[str]:
@@ -73,16 +84,35 @@ def _make(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def run(
-    kernel: Kernel, programs: list[str], adapt: Callable[[Machine], Machine], *, soak: bool
+    kernel: Kernel,
+    programs: Sequence[str],
+    adapt: Callable[[Machine], Machine],
+    *,
+    soak: bool,
+    advance: Callable[[float], None],
 ) -> tuple[list[Case], str]:
-    """All rounds: their cases, and what the kernels had to report."""
+    """All rounds: their cases, and what the kernels had to report.
+
+    `advance` is told what share of the programs has ended.
+    """
+    rounds = ROUNDS if kernel.has(systems.GCMA) else (PLAIN,)
+    chosen = {one.name: [p for p in programs if p in (one.programs or programs)] for one in rounds}
+    total = sum(map(len, chosen.values()))
+    ended = 0
+
+    def listen(text: str) -> None:
+        nonlocal ended
+        ended += text.count("ended\n")
+        advance(ended / total)
+
     found: list[tuple[str, Case]] = []
     details: list[str] = []
-    for each in ROUNDS if kernel.has_gcma else (PLAIN,):
-        chosen = [name for name in programs if not each.programs or name in each.programs]
-        cases, detail = _run_round(kernel, replace(each, machine=adapt(each.machine)), chosen, soak)
-        found += [(each.name, leaf) for case in cases for leaf in case.leaves()]
-        details += [detail] if detail else []
+    for each in rounds:
+        if chosen[each.name]:
+            ready = replace(each, machine=adapt(each.machine))
+            cases, detail = run_round(kernel, ready, chosen[each.name], soak=soak, listener=listen)
+            found += [(each.name, leaf) for case in cases for leaf in case.leaves()]
+            details += [detail] if detail else []
     return merged(found), "\n".join(details)
 
 
@@ -99,26 +129,33 @@ def merged(found: list[tuple[str, Case]]) -> list[Case]:
     return list(kept.values())
 
 
-def _run_round(
-    kernel: Kernel, each: Round, programs: list[str], soak: bool
+def run_round(
+    kernel: Kernel,
+    each: Round,
+    programs: Sequence[str],
+    *,
+    soak: bool = False,
+    timeout: float = SECONDS,
+    listener: boot.Listener | None = None,
 ) -> tuple[list[Case], str]:
-    if not programs:
-        return [], ""
+    """One round: the cases of these programs, and what the kernel had to report."""
     share = _folder()
-    place = "results/" + each.name.replace(" ", "-")
+    place = "results/" + re.sub(r"\W+", "-", each.name)
     results = share / place
+    shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    with console.progress(f"selftests: {each.name}", len(programs), 30 * len(programs)) as step:
-        result = boot.system(
-            kernel,
-            each.machine,
-            script(programs, place, soak=soak),
-            share=share,
-            timeout=SOAK_SECONDS if soak else SECONDS,
-            listener=_counter(step),
-        )
+    must = each.must + (_FAULTS if kernel.config.get("CONFIG_FAILSLAB") == "y" else "")
+    result = boot.system(
+        kernel,
+        each.machine,
+        script(programs, place, must, soak=soak),
+        share=share,
+        timeout=SOAK_SECONDS if soak else timeout,
+        listener=listener,
+    )
     (results / "console.log").write_text(result.console)
-    cases = [program_case(results, name) for name in programs]
+    result, races = kcsan.judge(kernel, result)
+    cases = [*(program_case(results, name) for name in programs), *races]
     try:
         result.check()
     except LabError as error:
@@ -131,21 +168,10 @@ def _folder() -> Path:
     return paths.cache() / "selftests"
 
 
-def _counter(step: console.Progress) -> boot.Listener:
-    """A listener that counts the programs which ended."""
-    done = 0
-
-    def listen(text: str) -> None:
-        nonlocal done
-        done += text.count("ended\n")
-        step.update(done)
-
-    return listen
-
-
-def script(programs: list[str], results: str, *, soak: bool) -> str:
+def script(programs: Iterable[str], results: str, must: str, *, soak: bool) -> str:
     """Run each program, its KTAP, its words and its status into a folder of the share."""
     lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
+    lines.append(f"export GCMA_MUST={shlex.quote(must)}")
     for name in programs:
         base = f"{results}/{name}"
         lines.append(f"./{name} >{base}.ktap 2>{base}.log; echo $? >{base}.status")

@@ -8,16 +8,20 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import console, paths
+from lab import console, paths, process
 from lab.errors import LabError
+from lab.targets import TARGETS
 
 PACKAGES = {
-    "kernel source": ["linux-source-6.12"],
+    "kernel source": list(dict.fromkeys(target.linux.package for target in TARGETS.values())),
     "kernel build": [
         *("build-essential", "bc", "bison", "flex", "kmod", "xz-utils"),
         *("libelf-dev", "libssl-dev", "patch", "git", "cpio"),
     ],
-    "guests": ["qemu-system-x86", "busybox-static", "iproute2"],
+    "guests": [
+        *dict.fromkeys(target.qemu_package for target in TARGETS.values()),
+        *("busybox-static", "iproute2"),
+    ],
     "filesystems": [
         *("e2fsprogs", "xfsprogs", "f2fs-tools", "erofs-utils"),
         *("squashfs-tools", "btrfs-progs"),
@@ -58,11 +62,10 @@ def packages() -> list[str]:
 def missing_packages() -> list[str]:
     """The packages that dpkg does not know as installed, and that nothing stands in for."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages()]
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout
-    except FileNotFoundError:
-        raise LabError("this is not Debian: dpkg-query is missing") from None
-    lines = [line.split() for line in answer.splitlines()]
+    if shutil.which(query[0]) is None:
+        raise LabError("this is not Debian: dpkg-query is missing")
+    # it fails if it knows nothing of one of them
+    lines = [line.split() for line in process.run(query, check=False).stdout.splitlines()]
     installed = {words[0] for words in lines if words[1:] == ["installed"]}
     installed.update(name for name in PROGRAMS if shutil.which(name))
     return [name for name in packages() if name not in installed]
@@ -79,6 +82,7 @@ def root_prefix(what: str) -> list[str]:
 def _apt_update(prefix: list[str]) -> None:
     command = [*prefix, "apt-get", "-q", "update"]
     console.show_command(command)
+    # not by process.run(): in a session of its own sudo has no terminal to ask for the password
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     # apt-get update ends with 0 even if every server was out of reach
     if answer.returncode or "Failed to fetch" in answer.stderr:
@@ -146,18 +150,13 @@ def doctor() -> list[Check]:
             "sudo apt-get install " + " ".join(names),
         )
     )
-    qemu = shutil.which("qemu-system-x86_64")
-    checks.append(
-        Check("QEMU", qemu is not None, qemu or "none", "sudo apt-get install qemu-system-x86")
-    )
-    checks.append(
-        Check(
-            "kernel source",
-            paths.TARBALL.exists(),
-            str(paths.TARBALL),
-            "sudo apt-get install linux-source-6.12",
-        )
-    )
+    for target in TARGETS.values():
+        qemu = shutil.which(target.qemu)
+        mend = f"sudo apt-get install {target.qemu_package}"
+        checks.append(Check("QEMU", qemu is not None, qemu or "none", mend))
+        tarball = target.linux.tarball
+        mend = f"sudo apt-get install {target.linux.package}"
+        checks.append(Check("kernel source", tarball.exists(), str(tarball), mend))
     vng = Path(sys.executable).with_name("vng")
     checks.append(Check("virtme-ng", vng.exists(), str(vng), "./gcma setup"))
     free = shutil.disk_usage(paths.cache()).free // paths.MB

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from lab import console, paths, process
+from lab import console, paths, process, targets
 from lab.errors import LabError
+from lab.targets import Linux
 
 TREE_MB = 2200  # measured: 1.6 GB unpacked, 85,000 files
 CHUNK = 1 << 20
@@ -30,6 +31,7 @@ class Patch:
 
     path: Path
     text: str
+    system: str = ""  # the folder that it lies in
 
     @property
     def name(self) -> str:
@@ -65,13 +67,22 @@ class Series:
     def empty(self) -> bool:
         return not self.patches
 
-    @property
-    def symbols(self) -> set[str]:
-        """The configuration symbols it defines."""
-        texts = [path.read_text() for name, path in self.files.items() if "Kconfig" in name]
-        texts += [patch.text for patch in self.patches]
-        found = (re.findall(r"^\+?config (\w+)$", text, flags=re.M) for text in texts)
-        return {f"CONFIG_{name}" for names in found for name in names}
+    def claims(self, patch: Patch) -> list[str]:
+        """The new files that this patch adds."""
+        found = []
+        for wanted in patch.adds:
+            folder = wanted.rstrip("/") + "/"
+            some = [name for name in self.files if name == wanted or name.startswith(folder)]
+            if not some:
+                raise LabError(f"{patch.name} says `Adds: {wanted}`, which is no new file")
+            found += some
+        return found
+
+    def upto(self, count: int) -> "Series":
+        """The first patches, with the new files that they bring."""
+        patches = self.patches[:count]
+        names = [name for patch in patches for name in self.claims(patch)]
+        return Series({name: self.files[name] for name in names}, patches)
 
 
 @dataclass(frozen=True)
@@ -83,24 +94,22 @@ class Tree:
     series: Series  # what was laid over it; empty for the pristine tree
     key: str  # the same for the same content
 
-    @property
-    def objects(self) -> Path:
-        """Where the kernels built from this release have their objects."""
-        return self.path.with_name("build")
-
 
 EMPTY = Series({}, [])
 
 
-def read_series(kernel: Path) -> Series:
-    """Read `files/` and `patches-6.12/series` below the project's kernel folder."""
+def read_series(kernel: Path, linux: Linux = targets.DEFAULT.linux) -> Series:
+    """Read `files/` and the patches for one version below the project's kernel folder.
+
+    The series names a patch by its system and its file: `gcma/0001-what-it-does.patch`.
+    """
     root = kernel / "files"
     files = {
         str(path.relative_to(root)): path
         for path in sorted(root.rglob("*"))
         if path.is_file() and not _ignored(path)
     }
-    folder = kernel / "patches-6.12"
+    folder = kernel / linux.patches
     listing = folder / "series"
     names = listing.read_text().splitlines() if listing.exists() else []
     names = [name.split("#")[0].strip() for name in names]
@@ -109,7 +118,7 @@ def read_series(kernel: Path) -> Series:
         path = folder / name
         if not path.exists():
             raise LabError(f"{listing} names {name}, which does not exist")
-        patches.append(Patch(path, path.read_text()))
+        patches.append(Patch(path, path.read_text(), name.rpartition("/")[0]))
     return Series(files, patches)
 
 
@@ -131,32 +140,39 @@ def _release(tree: Path) -> str:
     return "{VERSION}.{PATCHLEVEL}.{SUBLEVEL}".format(**words)
 
 
-def pristine(tarball: Path, cache: Path) -> Tree:
+def pristine(linux: Linux, cache: Path) -> Tree:
     """Debian's kernel source, unpacked once for each content of the tarball."""
-    if not tarball.exists():
-        raise LabError(f"{tarball} is missing: run `./gcma setup`")
-    status = tarball.stat()
-    stamp = [status.st_size, status.st_mtime_ns]
-    known = cache / "source.json"
-    if known.exists():
-        record = json.loads(known.read_text())
-        if record.get("stamp") == stamp and Path(record["path"]).is_dir():
-            return Tree(Path(record["path"]), record["release"], EMPTY, record["key"])
-    with tarball.open("rb") as file:
-        key = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    if not linux.tarball.exists():
+        raise LabError(f"{linux.tarball} is missing: run `./gcma setup`")
+    key = _content_key(linux.tarball, cache / f"source-{linux.version}.json")
+    ready = list(cache.glob(f"linux-{linux.version}.*-{key}/pristine"))
+    if ready:
+        return Tree(ready[0], _release(ready[0]), EMPTY, key)
     aside = cache / "source.part"
     shutil.rmtree(aside, ignore_errors=True)
     paths.require_space(cache, TREE_MB, "the kernel tree")
-    _unpack(tarball, aside)
+    _unpack(linux.tarball, aside)
     release = _release(aside)
     path = cache / f"linux-{release}-{key}" / "pristine"
-    for old in cache.glob("linux-*"):  # with the objects made from it
+    for old in cache.glob(f"linux-{linux.version}.*"):  # with the objects made from it
         shutil.rmtree(old)
     path.parent.mkdir()
     aside.rename(path)
-    record = {"stamp": stamp, "key": key, "path": str(path), "release": release}
-    _write(known, json.dumps(record).encode())
     return Tree(path, release, EMPTY, key)
+
+
+def _content_key(tarball: Path, known: Path) -> str:
+    """The digest of the tarball, taken again only if the file is another."""
+    status = tarball.stat()
+    stamp = [status.st_size, status.st_mtime_ns]
+    if known.exists():
+        record = json.loads(known.read_text())
+        if record["stamp"] == stamp:
+            return str(record["key"])
+    with tarball.open("rb") as file:
+        key = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    _write(known, json.dumps({"stamp": stamp, "key": key}).encode())
+    return key
 
 
 def _unpack(tarball: Path, target: Path) -> None:
@@ -189,7 +205,7 @@ def patched(base: Tree, series: Series, path: Path) -> Tree:
     if not path.exists():
         aside = path.with_name(path.name + ".part")
         shutil.rmtree(aside, ignore_errors=True)
-        subprocess.run(["cp", "-al", str(base.path), str(aside)], check=True)
+        process.run(["cp", "-al", str(base.path), str(aside)])
         aside.rename(path)
     manifest = path.with_name(path.name + ".json")
     before: list[str] = json.loads(manifest.read_text()) if manifest.exists() else []
@@ -257,9 +273,7 @@ def _patched_content(base: Tree, series: Series) -> dict[str, bytes | None]:
 def apply_patch(patch: Patch, folder: Path, release: str) -> None:
     """Apply without fuzz, or name the patch, the files and the point release."""
     command = ["patch", "-p1", "--fuzz=0", "--force", "--no-backup-if-mismatch", "-r", "-"]
-    answer = subprocess.run(
-        command, cwd=folder, input=patch.text, capture_output=True, text=True, check=False
-    )
+    answer = process.run(command, cwd=folder, input=patch.text, check=False)
     if answer.returncode == 0:
         return
     failed = [name for name in patch.touches if not (folder / name).exists()]

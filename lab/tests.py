@@ -2,22 +2,38 @@
 """`./gcma test`: every test of the project, in parts that report alike."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from lab import boot, build, compactfit, console, ktap, paths, selftests
+from lab import (
+    boot,
+    build,
+    console,
+    kcsan,
+    ktap,
+    paths,
+    process,
+    selftests,
+    skips,
+    systems,
+)
+from lab.compactfit import steps
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
 
-DEBUG_MEMORY = 2  # KASAN's shadow and redzones: this many times the memory
-KUNIT_SECONDS = 120
+MEMORY = {"debug": 2, "kcsan": 2}  # shadow and redzones: this many times the memory
+KUNIT_SECONDS = 240
+WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
+RACY = ("gcma_race", "gcma_fsx")  # selftests on the kcsan kernel
 
 
 @dataclass(frozen=True)
@@ -25,11 +41,20 @@ class Options:
     """What the command line asked for."""
 
     debug: bool = False
+    kcsan: bool = False
     soak: bool = False
+    quick: bool = False
 
     @property
     def flavour(self) -> str:
-        return "debug" if self.debug else "prod"
+        return "kcsan" if self.kcsan else "debug" if self.debug else "prod"
+
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.debug and self.kcsan:
+            raise LabError("--debug and --kcsan are two kernels: choose one")
+        if self.soak and self.quick:
+            raise LabError("--soak is not --quick: choose one")
 
 
 @dataclass
@@ -48,13 +73,20 @@ class PartResult:
 
 @dataclass
 class Context:
-    """Shared by the parts of one run: the kernel is built for the first part that needs it."""
+    """What the parts of one run share."""
 
     options: Options
+    built: build.Kernel | LabError | None = None
+    advance: Callable[[float], None] = field(
+        default=lambda _: None
+    )  # of the selftests: their share
 
-    @cached_property
+    @property
     def kernel(self) -> build.Kernel:
-        return build.build(self.options.flavour)
+        """The kernel to test, or why there is none."""
+        if isinstance(self.built, build.Kernel):
+            return self.built
+        raise self.built or LabError("no kernel was built")
 
 
 # Parts without a guest
@@ -83,7 +115,7 @@ def lab(_: Context) -> PartResult:
 
 def library(context: Context) -> PartResult:
     """The tests of the compact-fit library."""
-    cases, detail = compactfit.test(debug=context.options.debug, soak=context.options.soak)
+    cases, detail = steps.run(debug=context.options.debug, soak=context.options.soak)
     return PartResult("compactfit", cases, detail=detail)
 
 
@@ -120,19 +152,30 @@ def read_junit(report: Path) -> list[Case]:
     return cases
 
 
+_started: set[subprocess.Popen[str]] = set()
+
+
 def _python(
     arguments: list[str], environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    """Run a module of Python's. It ends its own guests if it is interrupted."""
     command = [sys.executable, *arguments]
     console.show_command(command)
-    return subprocess.run(
+    with subprocess.Popen(
         command,
         cwd=paths.REPO,
         env={**os.environ, **(environment or {})},
-        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-    )
+    ) as child:
+        _started.add(child)
+        try:
+            output, errors = child.communicate()
+        finally:
+            _started.discard(child)
+    return subprocess.CompletedProcess(command, child.returncode, output, errors)
 
 
 # KUnit
@@ -141,14 +184,14 @@ def _python(
 def kunit(context: Context) -> PartResult:
     """The kernel's unit tests, in an exact guest: they run at boot, the log is the result."""
     kernel = context.kernel
-    if kernel.config.get("CONFIG_GCMA_KUNIT_TEST") != "y":
-        return _skipped("kunit", "this kernel has no CONFIG_GCMA_KUNIT_TEST")
     # all suites: the fragments ask for this project's only
     machine = Machine(policy="gcma", args=("kunit.enable=1",))
     result = boot.exact(kernel, _enlarged(machine, context), "true", timeout=KUNIT_SECONDS)
+    result, races = kcsan.judge(kernel, result)
     cases = ktap.parse(result.console)
-    if not cases:
-        cases.append(Case("the kernel reports its unit tests", passed=False))
+    for system in systems.SYSTEMS.values():
+        cases += ktap.lacking(cases, system.suites)
+    cases += races
     try:
         result.check()
     except LabError as error:
@@ -158,13 +201,8 @@ def kunit(context: Context) -> PartResult:
 
 
 def _enlarged(machine: Machine, context: Context) -> Machine:
-    if not context.options.debug:
-        return machine
-    return replace(machine, memory_mib=DEBUG_MEMORY * machine.memory_mib)
-
-
-def _skipped(part: str, why: str) -> PartResult:
-    return PartResult(part, [Case(part, passed=True, skipped=True, why=why)])
+    times = MEMORY.get(context.options.flavour, 1)
+    return replace(machine, memory_mib=times * machine.memory_mib)
 
 
 # Selftests
@@ -172,52 +210,116 @@ def _skipped(part: str, why: str) -> PartResult:
 
 def kernel_selftests(context: Context) -> PartResult:
     """The programs of tools/testing/selftests/gcma, in system guests with a gcma area."""
-    programs = selftests.build()
-    if not programs:
-        return _skipped("selftests", "tools/testing/selftests/gcma has no programs yet")
+    programs: Sequence[str] = selftests.build()
+    if context.options.kcsan:
+        programs = RACY
 
     def adapt(machine: Machine) -> Machine:
         return _enlarged(machine, context)
 
-    cases, detail = selftests.run(context.kernel, programs, adapt, soak=context.options.soak)
+    soak, advance = context.options.soak, context.advance
+    cases, detail = selftests.run(context.kernel, programs, adapt, soak=soak, advance=advance)
     return PartResult("selftests", cases, detail=detail)
 
 
 # All of them
 
 
-PARTS: dict[str, Callable[[Context], PartResult]] = {
-    "lint": lint,
-    "lab": lab,
-    "compactfit": library,
-    "kunit": kunit,
-    "guests": guests,
-    "selftests": kernel_selftests,
+@dataclass(frozen=True)
+class Part:
+    """Something that can be tested alone."""
+
+    test: Callable[[Context], PartResult]
+    seconds: int  # alone, on a 2-core machine
+    kernel: bool = False  # it needs one
+    quick: bool = False  # it is for whoever has just changed something
+    kcsan: bool = False  # it is what the kcsan kernel is for
+
+
+# the longest first
+PARTS = {
+    "selftests": Part(kernel_selftests, 130, kernel=True, kcsan=True),
+    "guests": Part(guests, 100, kernel=True),
+    "compactfit": Part(library, 40),
+    "kunit": Part(kunit, 15, kernel=True, quick=True, kcsan=True),
+    "lab": Part(lab, 15, quick=True),
+    "lint": Part(lint, 5, quick=True),
 }
 
 
-def selected(only: str | None) -> list[str]:
+def selected(options: Options, only: str | None) -> list[str]:
     """The names of the parts to run."""
     if only is not None and only not in PARTS:
         raise LabError(f"unknown part {only}: choose one of {', '.join(PARTS)}")
-    return [only] if only else list(PARTS)
+    if only:
+        return [only]
+    return [
+        name
+        for name, part in PARTS.items()
+        if (part.quick or not options.quick) and (part.kcsan or not options.kcsan)
+    ]
 
 
 def run(options: Options, only: str | None = None) -> list[PartResult]:
-    """Run the parts in order, telling each one's failures as it ends."""
+    """Run the parts side by side, telling each one's failures as it ends."""
+    names = selected(options, only)
     context = Context(options)
-    results = []
-    for name in selected(only):
-        start = time.monotonic()
+    if any(PARTS[name].kernel for name in names):
         try:
-            result = PARTS[name](context)
-        except LabError as error:  # a part that cannot run has failed; the others still tell
-            case = Case(f"{name} can run", passed=False, why=error.message)
-            result = PartResult(name, [case], detail=error.detail)
-        result.seconds = time.monotonic() - start
-        _tell(result)
-        results.append(result)
+            context.built = build.build(options.flavour)
+        except LabError as error:  # parts without a kernel still tell
+            context.built = error
+    listed = skips.read()
+    whole = only is None and not options.quick and not options.kcsan
+    done = dict.fromkeys(names, 0.0)
+    seconds = sum(PARTS[name].seconds for name in names)
+    results = []
+    with (
+        console.progress("testing", seconds, seconds / WORKERS) as step,
+        ThreadPoolExecutor(WORKERS) as pool,
+    ):
+
+        def advance(name: str, share: float) -> None:
+            done[name] = share
+            step.update(sum(share * PARTS[part].seconds for part, share in done.items()))
+
+        context.advance = lambda share: advance("selftests", share)
+        pending = [pool.submit(_run, name, context) for name in names]
+        try:
+            for future in as_completed(pending):
+                result = future.result()
+                if whole:
+                    flavour = options.flavour
+                    result.cases += skips.unused(result.name, flavour, result.cases, listed)
+                result.cases = skips.judge(result.name, options.flavour, result.cases, listed)
+                advance(result.name, 1.0)
+                _tell(result)
+                results.append(result)
+        except BaseException:
+            _abandon(pool, pending)
+            raise
     return results
+
+
+def _run(name: str, context: Context) -> PartResult:
+    start = time.monotonic()
+    try:
+        result = PARTS[name].test(context)
+    except LabError as error:  # a part that cannot run has failed; the others still tell
+        case = Case(f"{name} can run", passed=False, why=error.message)
+        result = PartResult(name, [case], detail=error.detail)
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def _abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[PartResult]]) -> None:
+    """End what other threads wait for: only the main thread is interrupted."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for child in list(_started):
+        with suppress(ProcessLookupError):
+            child.send_signal(signal.SIGINT)
+    while wait(pending, timeout=0.1).not_done:
+        process.kill_all()
 
 
 def _tell(result: PartResult) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab import source
+from lab.targets import Linux
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\n"
 CMA = "int a;\nint b;\nint c;\nint d;\nint e;\n"
@@ -16,6 +17,8 @@ From: A Maintainer <maintainer@kernel.example>
 Subject: [PATCH 1/1] mm: cma: make b long
 
 It was too short.
+
+Adds: mm/gcma.c
 
 Signed-off-by: A Maintainer <maintainer@kernel.example>
 ---
@@ -38,8 +41,12 @@ class Lab:
     kernel: Path
     tarball: Path
 
+    @property
+    def linux(self) -> Linux:
+        return Linux("6.12", "linux-source-6.12", self.tarball, "patches-6.12")
+
     def pristine(self) -> source.Tree:
-        return source.pristine(self.tarball, self.cache)
+        return source.pristine(self.linux, self.cache)
 
     def patched(self) -> source.Tree:
         base = self.pristine()
@@ -74,6 +81,6 @@ def small_lab(tmp_path: Path) -> Lab:
     cache.mkdir()
     lab = Lab(cache, tmp_path / "kernel", tarball)
     lab.write("files/mm/gcma.c", "int gcma;\n")
-    lab.write("patches-6.12/0001-b.patch", PATCH)
-    lab.write("patches-6.12/series", "# in order\n0001-b.patch\n")
+    lab.write("patches-6.12/reserve/0001-b.patch", PATCH)
+    lab.write("patches-6.12/series", "# in order\nreserve/0001-b.patch\n")
     return lab

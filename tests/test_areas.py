@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from lab import areas, cli
 from lab.errors import LabError
@@ -37,13 +36,6 @@ def sysfs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rendered(sysfs: Path) -> str:
-    console = Console(width=160)
-    with console.capture() as capture:
-        console.print(areas.table(areas.read(sysfs)))
-    return capture.get()
-
-
 def test_areas_are_read_by_name(sysfs: Path) -> None:
     camera, reserved = areas.read(sysfs)
     assert (camera.name, camera.policy, camera.stores) == ("camera", "movable", None)
@@ -51,14 +43,14 @@ def test_areas_are_read_by_name(sysfs: Path) -> None:
 
 
 def test_table_shows_sizes_in_mib_and_what_is_unknown(sysfs: Path) -> None:
-    lines = rendered(sysfs).splitlines()
-    reserved = next(line for line in lines if "reserved" in line).replace("│", " ").split()
-    assert reserved == [
+    title, head, camera, reserved = areas.table(areas.read(sysfs)).splitlines()
+    assert title.startswith("contiguous areas (MiB")
+    assert len(head) == len(camera) == len(reserved)
+    assert reserved.split() == [
         *("reserved", "gcma", "128.0", "32.0", "32.0", "0.0", "64.0"),
         *("123,456", "5,000", "100", "42", "1", "3"),
     ]
-    camera = next(line for line in lines if "camera" in line)
-    assert "-" in camera
+    assert camera.split() == ["camera", "movable", *["-"] * 10, "-"]
 
 
 def test_status_as_json(sysfs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,3 +76,23 @@ def test_nonsense_in_a_file_is_named(sysfs: Path) -> None:
     (sysfs / "reserved/stores").write_text("many\n")
     with pytest.raises(LabError, match="reserved/stores holds 'many'"):
         areas.read(sysfs)
+
+
+def test_top_draws_over_what_it_drew(
+    sysfs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_after_two(_: float) -> None:
+        (sysfs / "reserved/stores").write_text("123457\n")
+        if "\x1b" in drawn():
+            raise KeyboardInterrupt
+
+    def drawn() -> str:
+        said.append(capsys.readouterr().out)
+        return said[-1]
+
+    said: list[str] = []
+    monkeypatch.setattr(areas.time, "sleep", end_after_two)
+    with pytest.raises(KeyboardInterrupt):
+        areas.watch(sysfs, 1)
+    first, second = said
+    assert second == f"\x1b[4A\x1b[J{first.replace('123,456', '123,457')}"

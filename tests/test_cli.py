@@ -34,10 +34,25 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --cma 1G --mem 512M -- true", "an area of 1024 MiB does not fit"),
         ("run --cma lots -- true", "'lots' is not a size"),
         ("run --cpus 99 -- true", "99 CPUs"),
+        ("run --disk lots -- true", "lots is no disk: give a size (256M, 1G:xfs) or the name"),
+        ("run --disk 64M:zfs -- true", "unknown filesystem zfs: choose one of ext4, xfs, f2fs"),
+        ("run --disk 64M:xfs -- true", "a disk of 64 MiB: xfs needs 300 MiB"),
+        ("run --disk 0M -- true", "0M is no disk"),
+        ("run --disk 1X -- true", "'1X' is not a size"),
+        ("run --disk / -- true", "/ is no disk"),
+        ("run --swap none -- true", "'none' is not a size"),
+        ("run --swap 0M -- true", "0M of swap is none"),
+        ("run --share /nonexistent -- true", "/nonexistent is no folder"),
+        ("run --numa 0 -- true", "0 nodes of memory"),
+        ("run --numa 4 -- true", "does not fit into one of 4 nodes of 128 MiB"),
+        ("run --exact --disk 64M -- true", "an exact guest has no disks"),
+        ("run --exact --swap 64M -- true", "an exact guest has no disks"),
+        ("run --exact --share /tmp -- true", "an exact guest has no disks and shares nothing"),
         ("run", "nothing to run"),
         ("run --flavour fast -- true", "unknown flavour fast"),
         ("build fast", "unknown flavour fast"),
         ("test --only everything", "unknown part everything"),
+        ("export --only gcma,nothing /tmp/x", "unknown system nothing: choose of reserve, gcma"),
         ("eval size --json /nonexistent/size.json", "is there a folder /nonexistent"),
         ("eval size --json /tmp", "cannot write /tmp: it is a folder"),
         ("demo --output /dev/null", "/dev/null: File exists"),
@@ -116,10 +131,11 @@ def test_recorded_command_keeps_its_options() -> None:
 SLEEPER = """
 import time
 from lab import cli
+from lab.verbs import doctor
 def sleep(_):
     print("asleep", flush=True)
     time.sleep(60)
-cli.cmd_doctor = sleep
+doctor.run = sleep
 sys.exit(cli.main(["doctor"]))
 """
 

@@ -49,22 +49,102 @@ def test_git_am_yields_the_patched_tree(small_lab: Lab, tmp_path: Path) -> None:
     assert "Signed-off-by: A Maintainer" in log
 
 
-def test_new_files_come_first_unless_a_patch_adds_them(small_lab: Lab, tmp_path: Path) -> None:
-    small_lab.write("files/Documentation/gcma.rst", "gcma\n")
-    header = "It was too short.\n\nAdds: mm/gcma.c\n"
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace("It was too short.\n", header))
-    first, second = exported(small_lab, tmp_path / "mails")
-    assert "Documentation/gcma.rst" in first.read_text()
-    assert "mm/gcma.c" not in first.read_text()
-    assert "mm/gcma.c" in second.read_text()
-    assert "Adds:" not in second.read_text()
-    assert "Signed-off-by: A Maintainer" in first.read_text()
+def test_a_patch_brings_its_files_and_does_not_tell_how(small_lab: Lab, tmp_path: Path) -> None:
+    (mail,) = exported(small_lab, tmp_path / "mails")
+    assert "create mode 100644 mm/gcma.c" in mail.read_text()
+    assert "Adds:" not in mail.read_text()
+
+
+def test_a_file_that_no_patch_brings_is_named(small_lab: Lab, tmp_path: Path) -> None:
+    small_lab.write("files/mm/new.c", "int new;\n")
+    with pytest.raises(LabError, match=r"no patch brings mm/new\.c: name it in an `Adds:` line"):
+        exported(small_lab, tmp_path / "mails")
+
+
+SECOND = """\
+Subject: [PATCH] mm: cma: make c long
+
+Adds: mm/tenants/
+
+---
+--- a/mm/cma.c
++++ b/mm/cma.c
+@@ -2,4 +2,4 @@
+ long b;
+-int c;
++long c;
+ int d;
+ int e;
+"""
+THIRD = """\
+Subject: [PATCH] slab
+
+---
+--- a/mm/slab.c
++++ b/mm/slab.c
+@@ -1 +1 @@
+-int slab;
++long slab;
+"""
+
+
+@pytest.fixture
+def three_systems(small_lab: Lab) -> Lab:
+    small_lab.write("files/mm/tenants/tenants.c", "int tenants;\n")
+    small_lab.write("patches-6.12/gcma/0002-c.patch", SECOND)
+    small_lab.write("patches-6.12/compactfit/0003-s.patch", THIRD)
+    names = ("reserve/0001-b.patch", "gcma/0002-c.patch", "compactfit/0003-s.patch")
+    small_lab.write("patches-6.12/series", "\n".join(names) + "\n")
+    return small_lab
+
+
+@pytest.mark.parametrize(
+    ("only", "subjects"),
+    [
+        ((), ["b-long", "c-long", "slab"]),
+        (("reserve",), ["b-long"]),
+        (("gcma",), ["b-long", "c-long"]),
+        (("compactfit",), ["slab"]),
+        (("compactfit", "reserve"), ["b-long", "slab"]),
+    ],
+)
+def test_systems_are_exported_with_what_they_need(
+    only: tuple[str, ...], subjects: list[str], three_systems: Lab, tmp_path: Path
+) -> None:
+    series = source.read_series(three_systems.kernel)
+    mails = export.export(three_systems.pristine(), series, tmp_path / "mails", only)
+    assert len(mails) == len(subjects)
+    assert all(subject in mail.name for subject, mail in zip(subjects, mails, strict=True))
+    text = "".join(mail.read_text() for mail in mails)
+    assert ("mm/tenants/tenants.c" in text) == ("c-long" in subjects)
+
+
+def test_systems_without_patches_are_nothing_to_export(three_systems: Lab, tmp_path: Path) -> None:
+    series = source.read_series(three_systems.kernel)
+    with pytest.raises(LabError, match="no patches of these systems"):
+        export.export(three_systems.pristine(), series, tmp_path / "mails", ["bench"])
+
+
+def test_a_file_comes_by_one_patch(three_systems: Lab) -> None:
+    twice = THIRD.replace("---\n", "Adds: mm/gcma.c\n---\n", 1)
+    three_systems.write("patches-6.12/compactfit/0003-s.patch", twice)
+    with pytest.raises(LabError, match=r"0001-b\.patch and 0003-s\.patch both add mm/gcma\.c"):
+        export.selected(source.read_series(three_systems.kernel))
+
+
+def test_a_patch_outside_of_the_systems_folders_is_named(small_lab: Lab) -> None:
+    small_lab.write("patches-6.12/0001-b.patch", PATCH)
+    small_lab.write("patches-6.12/series", "0001-b.patch\n")
+    with pytest.raises(LabError, match=r"0001-b\.patch does not lie in a system's folder"):
+        export.selected(source.read_series(small_lab.kernel))
 
 
 def test_link_to_a_source_elsewhere_is_exported_as_a_file(small_lab: Lab, tmp_path: Path) -> None:
     library = small_lab.kernel.parent / "library.c"
     library.write_text("int library;\n")
     (small_lab.kernel / "files/mm/library.c").symlink_to("../../../library.c")
+    both = PATCH.replace("Adds: mm/gcma.c\n", "Adds: mm/gcma.c\nAdds: mm/library.c\n")
+    small_lab.write("patches-6.12/reserve/0001-b.patch", both)
     mail = exported(small_lab, tmp_path / "mails")[0].read_text()
     assert "create mode 100644 mm/library.c" in mail
     assert "+int library;\n" in mail
@@ -77,7 +157,9 @@ def test_the_same_series_gives_the_same_mails(small_lab: Lab, tmp_path: Path) ->
 
 
 def test_a_patch_cannot_add_what_is_not_there(small_lab: Lab, tmp_path: Path) -> None:
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace("---\n", "Adds: mm/x.c\n---\n", 1))
+    small_lab.write(
+        "patches-6.12/reserve/0001-b.patch", PATCH.replace("---\n", "Adds: mm/x.c\n---\n", 1)
+    )
     with pytest.raises(LabError, match=r"Adds: mm/x\.c"):
         exported(small_lab, tmp_path / "mails")
 

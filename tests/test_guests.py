@@ -2,15 +2,19 @@
 """Both ways to boot, on the kernel that is being tested."""
 
 import os
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab import boot, build, paths
+from lab import boot, build, paths, storage, systems
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -161,3 +165,95 @@ def test_panic_is_reported(way: Boot, kernel: Kernel, machine: Machine) -> None:
 def test_exact_guest_refuses_disks(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
     with pytest.raises(LabError, match="repeatability"):
         boot.exact(kernel, replace(machine, disks=(Disk(tmp_path, "x"),)), "true")
+
+
+TENANTS = """
+dd if=/dev/urandom of=/mnt/file bs=1M count=48 2>/dev/null
+sync
+echo 1 >/proc/sys/vm/drop_caches
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/job
+echo 16M >/sys/fs/cgroup/job/memory.max
+sh -c 'echo 0 >/sys/fs/cgroup/job/cgroup.procs; cat /mnt/file >/dev/null'
+cat /sys/kernel/mm/cma/reserved/tenants_file
+"""
+
+
+def test_a_file_on_a_fresh_disk_becomes_tenants_under_memory_pressure(
+    kernel: Kernel, machine: Machine, tmp_path: Path
+) -> None:
+    if not kernel.has(systems.GCMA):
+        pytest.skip("this kernel has no tenants")
+    wanted = storage.wanted("128M", None)
+    equipped, prepare = wanted.attached(replace(machine, policy="gcma"), tmp_path)
+    output = boot.system(kernel, equipped, prepare + TENANTS).check().output
+    assert int(output) > 4096  # pages: 16 of 48 MiB stayed in the group at most
+
+
+def test_swap_on_a_disk_and_in_memory(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
+    equipped, prepare = storage.wanted(None, "32M").attached(machine, tmp_path)
+    on_disk = boot.system(kernel, equipped, prepare + "cat /proc/swaps").check().output
+    assert re.search(r"^/dev/vda\s+partition\s+3\d{4}\b", on_disk, flags=re.M)
+    equipped, prepare = storage.wanted(None, "zram").attached(machine, tmp_path)
+    in_memory = boot.exact(kernel, equipped, prepare + "cat /proc/swaps").check().output
+    assert "/dev/zram0" in in_memory
+
+
+def test_what_is_written_to_an_image_stays(
+    kernel: Kernel, machine: Machine, tmp_path: Path
+) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(8 << 20))
+    equipped, prepare = storage.wanted(str(image), None).attached(machine, tmp_path)
+    script = "printf hello | dd of=/dev/vda conv=notrunc 2>/dev/null"
+    boot.system(kernel, equipped, prepare + script).check()
+    assert image.read_bytes()[:6] == b"hello\0"
+
+
+@WAYS
+def test_nodes_of_memory(way: Boot, kernel: Kernel, machine: Machine) -> None:
+    script = "cat /sys/devices/system/node/online /sys/devices/system/node/node*/cpulist"
+    ordered = replace(machine, nodes=2, cpus=3)
+    assert way(kernel, ordered, script).check().output.split() == ["0-1", "0", "1-2"]
+
+
+@WAYS
+def test_guests_run_side_by_side(way: Boot, kernel: Kernel, machine: Machine) -> None:
+    def one(number: int) -> str:
+        script = f"echo {number}; echo {number} >&2; sleep 1; echo {number}"
+        result = way(kernel, machine, script).check()
+        assert set((result.output + result.errors).split()) == {str(number)}
+        return result.output
+
+    with ThreadPoolExecutor(3) as pool:
+        outputs = list(pool.map(one, range(3)))
+    assert [output.split()[0] for output in outputs] == ["0", "1", "2"]
+
+
+# The launcher as a user calls it, twice: 9p reads the files the first time. Emulated CPUs are as
+# fast as the host is idle, so an import of nothing tells what a second is worth.
+STATUS = """
+seconds() {{
+	before=$(cut -d' ' -f1 /proc/uptime)
+	"$@" >&2 || echo failed
+	after=$(cut -d' ' -f1 /proc/uptime)
+	echo "$after - $before" | bc
+}}
+{launcher} status >/dev/null
+seconds {launcher} status
+seconds {python} -I -c pass
+"""
+STATUS_SECONDS = 10
+STATUS_STARTS = 15  # or so many times as long as the start of Python alone
+
+
+def test_status_in_a_small_guest_is_quick(kernel: Kernel, machine: Machine) -> None:
+    small = replace(machine, memory_mib=384 if kernel.flavour.name != "debug" else 1024)
+    launcher = paths.REPO / "gcma"
+    subprocess.run([launcher, "status", "--sysfs", paths.REPO], check=True)  # Python compiles it
+    script = STATUS.format(launcher=launcher, python=sys.executable)
+    result = boot.system(kernel, small, script).check()
+    status, python = map(float, result.output.split())
+    assert "reserved" in result.errors
+    assert "onfig" not in result.errors  # nothing warns of a configuration folder
+    assert status < max(STATUS_SECONDS, STATUS_STARTS * python), result.output

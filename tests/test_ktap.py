@@ -82,6 +82,16 @@ def test_other_lines_are_no_results() -> None:
     assert ktap.parse("book 1\n  okay\nit is ok 1 really\n[ 1.0] ok, go on\n") == []
 
 
+def test_suite_that_did_not_run_or_is_smaller_fails() -> None:
+    suites = {"gcma-frames": 5, "gcma-parse": 1, "cma_reserve": 10}
+    lacking = ktap.lacking(ktap.parse(KUNIT), suites)
+    assert [(case.name, case.why) for case in lacking] == [
+        ("the suite gcma-frames has at least 5 cases", "it has 4"),
+        ("the suite cma_reserve has at least 10 cases", "it did not run"),
+    ]
+    assert ktap.summary(lacking) == ktap.Summary(failed=2)
+
+
 def test_summary_line() -> None:
     assert str(ktap.Summary(3, 0)) == "3 passed, 0 failed"
     assert str(ktap.Summary(3, 1) + ktap.Summary(1, 0, 2)) == "4 passed, 1 failed, 2 skipped"

@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from lab import build, systems
 from lab.build import FLAVOURS, Kernel
 from lab.errors import LabError
-from lab.machine import Disk, Machine, beside, parse_mib
+from lab.machine import MAX_CPUS, Disk, Machine, beside, parse_mib
 
-WITH = Kernel(FLAVOURS["prod"], "6.12.7", Path("/none"), {"CONFIG_GCMA": "y"})
+WITH = Kernel(
+    *(FLAVOURS["prod"], "6.12.7", Path("/none")),
+    {system.symbol: "y" for system in systems.SYSTEMS.values()},
+)
 WITHOUT = Kernel(FLAVOURS["unpatched"], "6.12.7", Path("/none"), {})
 
 
@@ -53,7 +57,9 @@ def test_debug_kernel_panics_on_warnings() -> None:
         (Machine(memory_mib=512, area_mib=512), "512 MiB does not fit"),
         (Machine(memory_mib=512, area_mib=1024), "1024 MiB does not fit"),
         (Machine(cpus=0), "0 CPUs"),
-        (Machine(cpus=64), "64 CPUs"),
+        (Machine(cpus=65), "65 CPUs"),
+        (Machine(nodes=0), "0 nodes of memory"),
+        (Machine(nodes=4), "into one of 4 nodes of 128 MiB: give the guest 768 MiB"),
     ],
 )
 def test_impossible_machines_are_refused(machine: Machine, message: str) -> None:
@@ -62,7 +68,9 @@ def test_impossible_machines_are_refused(machine: Machine, message: str) -> None
 
 
 def test_policy_that_the_kernel_lacks_is_refused() -> None:
-    with pytest.raises(LabError, match="unpatched kernel has no GCMA"):
+    with pytest.raises(
+        LabError, match="unpatched kernel does not know the policy none: it has movable"
+    ):
         Machine(policy="none").kernel_args(WITHOUT)
 
 
@@ -70,6 +78,20 @@ def test_slow_disk() -> None:
     drive, device = Disk(Path("/d.img"), "work", bytes_per_second=20_000_000).qemu_args(0)[1::2]
     assert drive == "file=/d.img,if=none,id=d0,format=raw,throttling.bps-total=20000000"
     assert device == "virtio-blk-pci,drive=d0,serial=work"
+
+
+def test_nodes_share_memory_and_cpus() -> None:
+    args = Machine(memory_mib=513, cpus=3, area_mib=64, nodes=2).qemu_args()
+    assert args[1::2] == [
+        *("memory-backend-ram,id=node0,size=256M", "node,nodeid=0,memdev=node0,cpus=0-0"),
+        *("memory-backend-ram,id=node1,size=257M", "node,nodeid=1,memdev=node1,cpus=1-2"),
+    ]
+    assert Machine().qemu_args() == []
+
+
+def test_the_kernel_takes_as_many_cpus_as_a_machine() -> None:
+    base = build.read_config((build.CONFIGS / "base.config").read_text())
+    assert base["CONFIG_NR_CPUS"] == str(MAX_CPUS)
 
 
 def test_large_area_lies_above_4_gib_in_one_piece() -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How `gcma test` counts."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from lab import selftests, tests
+from lab import build, paths, selftests, tests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 
@@ -62,13 +63,49 @@ def test_program_that_skips_itself(tmp_path: Path) -> None:
 
 
 def test_soak_is_told_to_the_programs() -> None:
-    assert "export GCMA_SOAK=1" in selftests.script(["a"], "results", soak=True)
-    assert "export GCMA_SOAK=1" not in selftests.script(["a"], "results", soak=False)
+    assert "export GCMA_SOAK=1" in selftests.script(["a"], "results", "", soak=True)
+    assert "export GCMA_SOAK=1" not in selftests.script(["a"], "results", "", soak=False)
+
+
+def test_programs_are_told_what_the_machine_must_have() -> None:
+    script = selftests.script(["a"], "results", "gcma xfs", soak=False)
+    assert "export GCMA_MUST='gcma xfs'\n" in script
+
+
+def test_words_of_the_rounds_are_known_to_the_programs() -> None:
+    text = (paths.SELFTESTS / "gcma/gcma_util.c").read_text()
+    table = text.partition("resources[] = {")[2].partition("}")[0]
+    known = set(re.findall(r'"(\w+)"', table))
+    wanted = [*selftests.ROUNDS, selftests.PLAIN]
+    assert {word for each in wanted for word in each.must.split()} | {"faults"} == known
+
+
+def test_every_program_of_the_folder_is_run() -> None:
+    folder = paths.SELFTESTS / "gcma"
+    sources = {path.stem for path in folder.glob("*.c") if "int main(" in path.read_text()}
+    assert sources == set(selftests.program_names(folder))
 
 
 def test_unknown_part_lists_the_known_ones() -> None:
-    with pytest.raises(LabError, match="unknown part all: choose one of lint, lab"):
+    with pytest.raises(LabError, match="unknown part all: choose one of selftests, guests"):
         tests.run(tests.Options(), "all")
+
+
+def test_quick_has_no_guest_but_one() -> None:
+    quick = tests.selected(tests.Options(quick=True), None)
+    assert sorted(quick) == ["kunit", "lab", "lint"]
+
+
+def test_kcsan_runs_what_races() -> None:
+    assert sorted(tests.selected(tests.Options(kcsan=True), None)) == ["kunit", "selftests"]
+
+
+@pytest.mark.parametrize(
+    "options", [tests.Options(debug=True, kcsan=True), tests.Options(soak=True, quick=True)]
+)
+def test_options_that_contradict(options: tests.Options) -> None:
+    with pytest.raises(LabError, match="choose one"):
+        options.check()
 
 
 def test_part_that_cannot_run_has_failed_and_the_others_still_tell(
@@ -80,8 +117,35 @@ def test_part_that_cannot_run_has_failed_and_the_others_still_tell(
     def good(_: tests.Context) -> tests.PartResult:
         return tests.PartResult("good", [Case("x", passed=True)])
 
-    monkeypatch.setattr(tests, "PARTS", {"broken": broken, "good": good})
+    parts = {"broken": tests.Part(broken, 1), "good": tests.Part(good, 1)}
+    monkeypatch.setattr(tests, "PARTS", parts)
     assert tests.total(tests.run(tests.Options())) == Summary(passed=1, failed=1)
+
+
+def test_kernel_that_cannot_be_built_fails_what_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> build.Kernel:
+        raise LabError("no compiler")
+
+    def boots(context: tests.Context) -> tests.PartResult:
+        raise AssertionError(context.kernel)
+
+    def good(_: tests.Context) -> tests.PartResult:
+        return tests.PartResult("good", [Case("x", passed=True)])
+
+    parts = {"boots": tests.Part(boots, 1, kernel=True), "good": tests.Part(good, 1)}
+    monkeypatch.setattr(tests, "PARTS", parts)
+    monkeypatch.setattr(build, "build", broken)
+    results = tests.run(tests.Options())
+    assert tests.total(results) == Summary(passed=1, failed=1)
+    assert "no compiler" in [case.why for result in results for case in result.cases]
+
+
+def test_skip_that_is_not_listed_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def skips(_: tests.Context) -> tests.PartResult:
+        return tests.PartResult("a", [Case("x", passed=True, skipped=True, why="no QEMU")])
+
+    monkeypatch.setattr(tests, "PARTS", {"a": tests.Part(skips, 1)})
+    assert tests.total(tests.run(tests.Options())) == Summary(failed=1)
 
 
 def test_case_is_skipped_only_if_no_round_ran_it() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from lab import source
 from lab.errors import LabError
+from lab.targets import Linux
 from tests.conftest import CMA, PATCH, Lab
 
 LONG_AGO = 1_000_000_000
@@ -71,7 +72,7 @@ def test_leftovers_of_an_interruption_do_no_harm(small_lab: Lab) -> None:
 
 def test_missing_tarball_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"run `\./gcma setup`"):
-        source.pristine(tmp_path / "none.tar.xz", tmp_path)
+        source.pristine(Linux("6.12", "linux", tmp_path / "none.tar.xz", "patches"), tmp_path)
 
 
 def test_patched_tree_has_files_and_patches(small_lab: Lab) -> None:
@@ -100,7 +101,7 @@ def test_only_the_changed_file_is_written(small_lab: Lab) -> None:
 
 def test_changed_patch_rewrites_its_file(small_lab: Lab) -> None:
     age(small_lab.patched())
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace("+long b", "+short b"))
+    small_lab.write("patches-6.12/reserve/0001-b.patch", PATCH.replace("+long b", "+short b"))
     tree = small_lab.patched()
     assert written(tree) == {"mm/cma.c"}
     assert "short b" in (tree.path / "mm/cma.c").read_text()
@@ -145,9 +146,11 @@ def test_patches_may_build_on_each_other_and_on_new_files(small_lab: Lab) -> Non
         "--- a/mm/cma.c\n+++ b/mm/cma.c\n@@ -1,3 +1,3 @@\n int a;\n-long b;\n+char b;\n int c;\n"
     )
     third = "--- a/mm/gcma.c\n+++ b/mm/gcma.c\n@@ -1 +1 @@\n-int gcma;\n+char gcma;\n"
-    small_lab.write("patches-6.12/0002-c.patch", second)
-    small_lab.write("patches-6.12/0003-g.patch", third)
-    small_lab.write("patches-6.12/series", "0001-b.patch\n0002-c.patch\n0003-g.patch\n")
+    small_lab.write("patches-6.12/reserve/0002-c.patch", second)
+    small_lab.write("patches-6.12/reserve/0003-g.patch", third)
+    small_lab.write(
+        "patches-6.12/series", "reserve/0001-b.patch\nreserve/0002-c.patch\nreserve/0003-g.patch\n"
+    )
     tree = small_lab.patched().path
     assert (tree / "mm/cma.c").read_text() == CMA.replace("int b", "char b")
     assert (tree / "mm/gcma.c").read_text() == "char gcma;\n"
@@ -155,7 +158,7 @@ def test_patches_may_build_on_each_other_and_on_new_files(small_lab: Lab) -> Non
 
 def test_patch_that_does_not_apply_is_named_with_file_and_release(small_lab: Lab) -> None:
     age(small_lab.patched())
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace("-int b", "-int x"))
+    small_lab.write("patches-6.12/reserve/0001-b.patch", PATCH.replace("-int b", "-int x"))
     with pytest.raises(LabError) as caught:
         small_lab.patched()
     assert caught.value.message == "0001-b.patch does not apply to Linux 6.12.7: mm/cma.c"
@@ -164,13 +167,15 @@ def test_patch_that_does_not_apply_is_named_with_file_and_release(small_lab: Lab
 
 
 def test_fuzz_is_refused(small_lab: Lab) -> None:
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace(" int a;\n", " int other;\n"))
+    small_lab.write(
+        "patches-6.12/reserve/0001-b.patch", PATCH.replace(" int a;\n", " int other;\n")
+    )
     with pytest.raises(LabError, match="does not apply"):
         small_lab.patched()
 
 
 def test_patch_of_a_missing_file_is_named(small_lab: Lab) -> None:
-    small_lab.write("patches-6.12/0001-b.patch", PATCH.replace("mm/cma.c", "mm/gone.c"))
+    small_lab.write("patches-6.12/reserve/0001-b.patch", PATCH.replace("mm/cma.c", "mm/gone.c"))
     with pytest.raises(LabError, match=r"0001-b\.patch does not apply.*mm/gone\.c"):
         small_lab.patched()
 
@@ -181,9 +186,27 @@ def test_series_naming_no_patch_is_an_error(small_lab: Lab) -> None:
         source.read_series(small_lab.kernel)
 
 
-def test_symbols_are_those_of_patches_and_new_files(small_lab: Lab) -> None:
-    small_lab.write("files/mm/gcma/Kconfig", "config GCMA\n\tbool\n\tdepends on CMA\n")
-    hunk = "--- a/mm/slab.c\n+++ b/mm/slab.c\n@@ -1 +1,2 @@\n int slab;\n+config CMA_BENCH\n"
-    small_lab.write("patches-6.12/0002-k.patch", hunk)
-    small_lab.write("patches-6.12/series", "0001-b.patch\n0002-k.patch\n")
-    assert source.read_series(small_lab.kernel).symbols == {"CONFIG_GCMA", "CONFIG_CMA_BENCH"}
+def test_a_patch_belongs_to_the_system_whose_folder_it_lies_in(small_lab: Lab) -> None:
+    small_lab.write("patches-6.12/gcma/0002-c.patch", PATCH)
+    small_lab.write("patches-6.12/series", "reserve/0001-b.patch\ngcma/0002-c.patch\n")
+    patches = source.read_series(small_lab.kernel).patches
+    assert [(patch.system, patch.name) for patch in patches] == [
+        ("reserve", "0001-b.patch"),
+        ("gcma", "0002-c.patch"),
+    ]
+
+
+def test_trees_of_other_versions_stay_and_old_ones_of_this_go(small_lab: Lab) -> None:
+    mine, other = small_lab.cache / "linux-6.12.3-abc", small_lab.cache / "linux-6.1.99-def"
+    for tree in (mine, other):
+        (tree / "pristine").mkdir(parents=True)
+    small_lab.pristine()
+    assert (mine.exists(), other.exists()) == (False, True)
+
+
+def test_a_tree_of_the_same_content_is_used_though_nothing_tells_of_it(small_lab: Lab) -> None:
+    tree = small_lab.pristine()
+    (tree.path / "marker").touch()
+    (small_lab.cache / "source-6.12.json").unlink()
+    assert small_lab.pristine() == tree
+    assert (tree.path / "marker").exists()

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How large GCMA is: lines of kernel code, and the frame table beside its area."""
+"""How large the systems are: lines of kernel code by part, and the frame table beside an area."""
 
 import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
-from lab import paths, source, workloads
-from lab.evals.guests import Guest, Kernels, run_all
+from lab import export, paths, source, systems, workloads
+from lab.errors import LabError
+from lab.guests import Guest, Kernels, run_all
 from lab.machine import Machine
 from lab.results import Cell, Outcome, Table
+from lab.source import Series
+from lab.systems import System
 
-# Not GCMA itself: tests, documentation, the benchmark that measures every policy, and compactfit
-NOT_COUNTED = re.compile(
-    r"^(Documentation|lib|tools)/|_kunit\.c$|cma_bench\.c$|compactfit\.h$|MAINTAINERS|Kconfig"
-)
-CODE = re.compile(r"\.[chS]$|Makefile$")
+HOOKS = "hooks"  # the part of what patches add to files that Linux has
+CODE = re.compile(r"\.[chS]$")
+TESTS = re.compile(r"^(Documentation|tools)/|_kunit\.c$")
 AREA_MIB = 256
 
 
@@ -39,20 +42,47 @@ def added_lines(patch: str) -> dict[str, int]:
     return {file: code_lines(text) for file, text in found.items()}
 
 
-def kernel_lines(series: source.Series) -> dict[str, int]:
-    """Lines of code by file."""
-    lines = {
-        name: code_lines(path.read_text()) for name, path in series.files.items() if _counts(name)
-    }
+def kernel_lines(series: Series) -> dict[str, dict[str, int]]:
+    """Part -> file -> lines of code, of the systems that are counted."""
+    counted = [system for system in systems.SYSTEMS.values() if system.parts]
+    parts: dict[str, dict[str, int]] = {part: {} for system in counted for part in system.parts}
+    parts[HOOKS] = {}
     for patch in series.patches:
-        for name, count in added_lines(patch.path.read_text()).items():
+        system = systems.find(patch.system)
+        if system not in counted:
+            continue
+        for name in filter(_counts, series.claims(patch)):
+            parts[_part(name, system)][name] = code_lines(series.files[name].read_text())
+        for name, count in added_lines(patch.text).items():
             if _counts(name) and count:
-                lines[name] = lines.get(name, 0) + count
-    return lines
+                # a patch may also change a new file of ours
+                part = parts[_part(name, system) if name in series.files else HOOKS]
+                part[name] = part.get(name, 0) + count
+    return parts
 
 
 def _counts(name: str) -> bool:
-    return bool(CODE.search(name)) and not NOT_COUNTED.search(name)
+    return bool(CODE.search(name)) and not TESTS.search(name)
+
+
+def _part(name: str, system: System) -> str:
+    for part, globs in system.parts.items():
+        if any(fnmatchcase(name, glob) for glob in globs):
+            return part
+    raise LabError(f"{name} is in no part of {system.name}: name it in lab/systems.py")
+
+
+def _lines_table(parts: Mapping[str, Mapping[str, int]]) -> Table:
+    rows: list[list[Cell]] = []
+    for part, files in parts.items():
+        rows += [[part, name, count] for name, count in sorted(files.items())]
+        rows.append([part, "all", sum(files.values())])
+    return Table(
+        "Lines of kernel code",
+        ("part", "file", "lines"),
+        rows,
+        "Neither blank nor comment, without tests; of files that existed, the lines added.",
+    )
 
 
 def _frame_table_bytes(log: str) -> int:
@@ -62,8 +92,8 @@ def _frame_table_bytes(log: str) -> int:
 
 def size(kernels: Kernels) -> Outcome:
     """lines of kernel code, and memory for the frame table"""
-    lines = kernel_lines(source.read_series(paths.KERNEL))
-    total = sum(lines.values())
+    series = source.read_series(paths.KERNEL)
+    parts = kernel_lines(export.selected(series))
     guest = Guest(
         "gcma",
         kernels("prod"),
@@ -71,22 +101,19 @@ def size(kernels: Kernels) -> Outcome:
         "section vmalloc\ngrep gcma /proc/vmallocinfo\n",
         workloads.files(),
     )
-    said = run_all("size", [guest], 5)["gcma"]
-    table = _frame_table_bytes(said["vmalloc"])
+    output = run_all("size", [guest], 5)["gcma"]
+    table = _frame_table_bytes(output["vmalloc"])
     percent = 100 * table / (AREA_MIB << 20)
-    rows: list[list[Cell]] = [[name, count] for name, count in sorted(lines.items())]
     return Outcome(
-        [said.run(counters={"frame table, bytes": table})],
+        [output.run(counters={"frame table, bytes": table})],
         [
-            Table(
-                "Lines of kernel code",
-                ("file", "lines"),
-                [*rows, ["all", total]],
-                "Neither blank nor comment; of files that existed, the lines added.",
-            ),
+            _lines_table(parts),
             Table(
                 "Frame table", ("area, MiB", "table, KiB", "%"), [[AREA_MIB, table / 1024, percent]]
             ),
         ],
-        values={"kernel-lines": total, "frame-table": percent},
+        values={
+            **{f"kernel-lines-{part}": sum(files.values()) for part, files in parts.items()},
+            "frame-table": percent,
+        },
     )

@@ -23,7 +23,7 @@ static void heap_accounting(void)
 	need_area(&area);
 	heap = area_heap(&area);
 	if (heap < 0)
-		skip("area %s has no dma-buf heap", area.name);
+		lack("heap", "area %s has no dma-buf heap", area.name);
 	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++) {
 		unsigned long pages = sizes[i], got = area_number(&area, "alloc_pages_success");
 		unsigned long back = area_number(&area, "release_pages_success");
@@ -59,7 +59,7 @@ static unsigned long huge_pages(unsigned long wanted)
 	unsigned long number;
 
 	if (write_file(HUGE_NUMBER, "%lu", wanted) || !read_number(HUGE_NUMBER, &number))
-		skip("no 1 GiB pages on this machine");
+		lack("hugetlb", "no 1 GiB pages on this machine");
 	return number;
 }
 
@@ -87,9 +87,9 @@ static void need_hugetlb(void)
 
 	read_word("/proc/cmdline", cmdline, sizeof(cmdline));
 	if (!strstr(cmdline, "hugetlb_cma="))
-		skip("no hugetlb_cma= on the command line");
+		lack("hugetlb", "no hugetlb_cma= on the command line");
 	if (huge_pages(0))
-		skip("1 GiB pages are in use");
+		lack("hugetlb", "1 GiB pages are in use");
 	if (huge_pages(1) != 1)
 		fail("no 1 GiB page was allocated");
 	if (hugetlb_areas_used() != HUGE_BYTES / page_size)
@@ -172,17 +172,17 @@ static void photo(void)
 	need_area(&area);
 	if (access("/dev/video0", F_OK) ||
 	    !read_word("/sys/module/vivid/parameters/allocators", allocators, sizeof(allocators)))
-		skip("no vivid camera");
+		lack("camera", "no vivid camera");
 	if (allocators[0] != '1')
-		skip("vivid.allocators=1 is not set: buffers do not come from an area");
+		lack("camera", "vivid.allocators=1 is not set: no buffers from an area");
 	if (area.pages < 2 * pages)
-		skip("the area is too small for %d shots", PHOTO_BUFFERS);
+		lack("camera", "the area is too small for %d shots", PHOTO_BUFFERS);
 
 	free_before = area_free(&area);
 	got = area_number(&area, "alloc_pages_success");
 	if (shell("v4l2-ctl -d /dev/video0 --set-fmt-video=" PHOTO_FORMAT
 		  " --stream-mmap=%d --stream-count=1 --stream-to=/tmp/shot", PHOTO_BUFFERS))
-		skip("v4l2-ctl does not work here");
+		lack("camera", "v4l2-ctl does not work here");
 	got = area_number(&area, "alloc_pages_success") - got;
 	if (got < pages)
 		fail("the camera took %lu pages from the area instead of %lu", got, pages);
@@ -200,9 +200,10 @@ static void photo(void)
 int main(void)
 {
 	start(4);
-	run(heap_accounting, "a dma-buf heap takes and returns what was asked for");
-	run(hugetlb_page, "a 1 GiB page comes from the area and goes back");
-	run(hugetlb_held, "a 1 GiB page that a pipe holds is not lent before the pipe is empty");
-	run(photo, "a camera streams from buffers of the area");
+	run(heap_accounting, NEED_NOTHING, "a dma-buf heap takes and returns what was asked for");
+	run(hugetlb_page, NEED_NOTHING, "a 1 GiB page comes from the area and goes back");
+	run(hugetlb_held, NEED_NOTHING,
+	    "a 1 GiB page that a pipe holds is not lent before the pipe is empty");
+	run(photo, NEED_NOTHING, "a camera streams from buffers of the area");
 	return finish();
 }

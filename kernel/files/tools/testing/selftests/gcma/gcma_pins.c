@@ -153,7 +153,8 @@ static void no_failures(void)
 	if (access(bench, R_OK | W_OK)) {
 		heap = area_heap(&area);
 		if (heap < 0)
-			skip("area %s has neither bench_alloc nor a dma-buf heap", area.name);
+			lack("heap", "area %s has neither bench_alloc nor a dma-buf heap",
+			     area.name);
 	}
 	longest = area_debug(&area, "maxchunk");
 
@@ -196,7 +197,8 @@ int main(int argc, char **argv)
 	}
 	start(1);
 	volume_open(&volume, &volume_kinds[0]);
-	run(no_failures, "no allocation fails while a free run exists, though pipes hold pages");
+	run(no_failures, NEED_STORES,
+	    "no allocation fails while a free run exists, though pipes hold pages");
 	volume_close(&volume);
 	return finish();
 }

@@ -51,9 +51,9 @@ static void need_policies(void)
 	char word[32];
 
 	if (!nr_areas)
-		skip("no CMA area (cma=)");
+		lack("area", "no CMA area (cma=)");
 	if (!area_word(names[0], "policy", word, sizeof(word)))
-		skip("this kernel has no policies (CONFIG_GCMA)");
+		lack("policy", "this kernel has no policies (CONFIG_GCMA)");
 }
 
 /* The words of cma_policy= one after the other; the kernel takes the last that fits. */
@@ -175,7 +175,9 @@ static void page_counts(void)
 		char path[PATH_MAX];
 
 		snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/count", names[i]);
-		if (read_number(path, &count) && count != total)
+		if (!read_number(path, &count))
+			lack("debugfs", "no %s", path);
+		if (count != total)
 			fail("%s: total_pages %lu, count %lu", names[i], total, count);
 		if (available > total)
 			fail("%s: %lu of %lu pages are available", names[i], available, total);
@@ -220,8 +222,10 @@ static void three_words(void)
 
 	need_gcma();
 	for (unsigned int i = 0; i < nr_areas; i++) {
-		if (!area_word(names[i], "admission", word, sizeof(word)))
+		if (!area_word(names[i], "policy", word, sizeof(word)) || strcmp(word, "gcma"))
 			continue;
+		if (!area_word(names[i], "admission", word, sizeof(word)))
+			lack("admission", "%s has no admission", names[i]);
 		snprintf(path, sizeof(path), CMA_SYSFS "/%s/admission", names[i]);
 		for (unsigned int w = 0; w < ARRAY_SIZE(words); w++) {
 			if (write_file(path, "%s\n", words[w]))
@@ -273,7 +277,7 @@ static void frames_stay_out(void)
 	need_gcma();
 	need_area(&area);
 	if (flags < 0)
-		skip("no /proc/kpageflags");
+		lack("kpageflags", "no /proc/kpageflags");
 	base = area_debug(&area, "base_pfn");
 	pages = area.pages;
 	word = page_buffer(pages * sizeof(*word));
@@ -313,13 +317,17 @@ int main(void)
 {
 	start(8);
 	find_areas();
-	run(as_on_command_line, "every area has the policy of the command line, or movable");
-	run(wrong_words_are_logged, "what is wrong on the command line is in the log");
-	run(page_counts, "every area tells its pages and how many are available");
-	run(counters_of_gcma_areas, "gcma areas have all counters, and they are consistent");
-	run(three_words, "admission takes its three words and no other");
-	run(vmstat_agrees, "vmstat agrees with the counters of the areas");
-	run(frames_stay_out, "no frame of a gcma area is reserved or in the buddy allocator");
-	run(frame_map, "the frame map has a character for every frame");
+	run(as_on_command_line, NEED_NOTHING,
+	    "every area has the policy of the command line, or movable");
+	run(wrong_words_are_logged, NEED_NOTHING,
+	    "what is wrong on the command line is in the log");
+	run(page_counts, NEED_NOTHING, "every area tells its pages and how many are available");
+	run(counters_of_gcma_areas, NEED_NOTHING,
+	    "gcma areas have all counters, and they are consistent");
+	run(three_words, NEED_NOTHING, "admission takes its three words and no other");
+	run(vmstat_agrees, NEED_NOTHING, "vmstat agrees with the counters of the areas");
+	run(frames_stay_out, NEED_NOTHING,
+	    "no frame of a gcma area is reserved or in the buddy allocator");
+	run(frame_map, NEED_NOTHING, "the frame map has a character for every frame");
 	return finish();
 }

@@ -173,6 +173,63 @@ void skip(const char *fmt, ...)
 	_exit(EXIT_SKIP);
 }
 
+/* What a machine may lack. Kinds of volumes are among it, by their types. */
+static const char * const resources[] = {
+	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "debugfs",
+	"encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap", "hugetlb", "kpageflags",
+	"loop", "policy", "squashfs", "swap", "xfs", "zram",
+};
+
+static bool is_resource(const char *word)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(resources); i++)
+		if (!strcmp(resources[i], word))
+			return true;
+	return false;
+}
+
+/* Is the word in GCMA_MUST? NULL: is any? */
+static bool must_have(const char *wanted)
+{
+	const char *env = getenv("GCMA_MUST");
+	char copy[512], *at = copy, *word;
+
+	snprintf(copy, sizeof(copy), "%s", env ? env : "");
+	while ((word = strsep(&at, " ")))
+		if (wanted ? !strcmp(word, wanted) : *word)
+			return true;
+	return false;
+}
+
+static void check_must_have(void)
+{
+	const char *env = getenv("GCMA_MUST");
+	char copy[512], *at = copy, *word;
+
+	snprintf(copy, sizeof(copy), "%s", env ? env : "");
+	while ((word = strsep(&at, " "))) {
+		if (!*word || is_resource(word))
+			continue;
+		printf("Bail out! GCMA_MUST: no test knows '%s'\n", word);
+		exit(EXIT_FAILURE);
+	}
+}
+
+void lack(const char *resource, const char *fmt, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (!is_resource(resource))
+		fail("'%s' is not in resources[]", resource);
+	if (must_have(resource))
+		fail("this machine must have %s: %s", resource, text);
+	skip("%s", text);
+}
+
 long must(long ret, const char *call, const char *func, int line)
 {
 	if (ret == -1)
@@ -194,7 +251,19 @@ static pid_t fork_child(void)
 	return pid;
 }
 
-void run(void (*fn)(void), const char *name, ...)
+/* A test of tenants that never had one must not pass. */
+static void run_here(void (*fn)(void), enum need need)
+{
+	unsigned long stores = counter("stores"), loads = counter("loads");
+
+	fn();
+	stores = counter("stores") - stores;
+	loads = counter("loads") - loads;
+	if (have_gcma() && need != NEED_NOTHING && (!stores || (need == NEED_LOADS && !loads)))
+		fail("%lu pages were stored, %lu loaded: nothing was tested", stores, loads);
+}
+
+void run(void (*fn)(void), enum need need, const char *name, ...)
 {
 	unsigned int seconds = soaking() ? SOAK_SECONDS : TEST_SECONDS;
 	char text[256];
@@ -209,7 +278,7 @@ void run(void (*fn)(void), const char *name, ...)
 	pid = fork_child();
 	if (pid == 0) {
 		alarm(seconds);
-		fn();
+		run_here(fn, need);
 		fflush(stdout);
 		_exit(EXIT_SUCCESS);
 	}
@@ -355,7 +424,7 @@ bool have_gcma(void)
 void need_gcma(void)
 {
 	if (!have_gcma())
-		skip("no area has the policy gcma");
+		lack("gcma", "no area has the policy gcma");
 }
 
 static unsigned long sysfs_number(const char *area, const char *name)
@@ -384,7 +453,7 @@ void need_area(struct area *area)
 	unsigned int i = 0;
 
 	if (!areas.nr)
-		skip("no CMA area (cma=)");
+		lack("area", "no CMA area (cma=)");
 	while (i < areas.nr - 1 && !areas.area[i].gcma)
 		i++;
 	if (!areas.area[i].gcma)
@@ -406,7 +475,7 @@ unsigned long area_debug(const struct area *area, const char *name)
 
 	snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/%s", area->name, name);
 	if (!read_number(path, &number))
-		skip("no %s (CONFIG_CMA_DEBUGFS)", path);
+		lack("debugfs", "no %s (CONFIG_CMA_DEBUGFS)", path);
 	return number;
 }
 
@@ -488,7 +557,7 @@ void page_cache_state(int fd, struct cachestat *cs)
 	struct { u64 off, len; } whole = { 0, 0 };
 
 	if (syscall(__NR_cachestat, fd, &whole, cs, 0))
-		skip("cachestat(2): %s", strerror(errno));
+		lack("cachestat", "cachestat(2): %s", strerror(errno));
 }
 
 void flush_statistics(void)
@@ -770,7 +839,7 @@ void volume_close(struct volume *v)
 void need_volume(const struct volume *v)
 {
 	if (v->missing[0])
-		skip("%s", v->missing);
+		lack(v->kind ? v->kind->type : "loop", "%s", v->missing);
 }
 
 int volume_file(const struct volume *v, const char *name, int flags)
@@ -796,6 +865,10 @@ unsigned long disk_reads(const struct volume *v)
 
 static void give_up(const char *why)
 {
+	if (must_have(NULL)) {
+		printf("Bail out! %s\n", why);
+		exit(EXIT_FAILURE);
+	}
 	printf("KTAP version 1\n1..0 # SKIP %s\n", why);
 	exit(EXIT_SKIP);
 }
@@ -810,6 +883,7 @@ bool soaking(void)
 void start(unsigned int tests)
 {
 	page_size = sysconf(_SC_PAGESIZE);
+	check_must_have();
 	setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
 	if (geteuid())
 		give_up("needs root");

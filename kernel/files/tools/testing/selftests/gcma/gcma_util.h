@@ -31,19 +31,32 @@ long must(long ret, const char *call, const char *func, int line);
 /* Are the long forms of the tests wanted? GCMA_SOAK=1 says so; options may then say otherwise. */
 bool soaking(void);
 
+/* What gcma areas have to do during a test, which proves nothing otherwise. */
+enum need {
+	NEED_LOADS,	/* and stores: what is loaded was stored */
+	NEED_STORES,
+	NEED_NOTHING,
+};
+
 /*
  * KTAP. start() makes the surroundings of the program: private mounts, an empty tmpfs on /tmp
  * that is never swapped (the images of volumes lie there, also of those that hold swap files), a
  * memory cgroup of its own, admission "always" in every gcma area. Each test then runs in a
- * process of its own, which ends in fail(), in skip() or by returning; finish() undoes what
- * outlives the program and gives its exit status.
+ * process of its own, which ends in fail(), in skip(), in lack() or by returning; finish() undoes
+ * what outlives the program and gives its exit status.
+ *
+ * skip() is for a test that does not apply: the filesystem has no such operation. lack() is for
+ * one that cannot be made here, because the machine lacks what one of the words in resources[]
+ * stands for. That is a skip too, unless GCMA_MUST names the word, as whoever made the machine
+ * may do: then it is a failure.
  */
 void start(unsigned int tests);
-__printf(2, 3) void run(void (*fn)(void), const char *name, ...);
+__printf(3, 4) void run(void (*fn)(void), enum need need, const char *name, ...);
 int finish(void);
 __printf(1, 2) void diag(const char *fmt, ...);
 __printf(1, 2) noreturn void fail(const char *fmt, ...);
 __printf(1, 2) noreturn void skip(const char *fmt, ...);
+__printf(2, 3) noreturn void lack(const char *resource, const char *fmt, ...);
 
 extern size_t page_size;
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Many guests, one progress bar."""
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lab import boot, console, measure, process, workloads
+from lab import boot, console, measure, paths, process, source, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -32,8 +33,8 @@ class Guest:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a guest printed, in sections, and the record of the run without samples."""
+class Output:
+    """What a guest printed, in sections."""
 
     guest: Guest
     result: BootResult
@@ -57,12 +58,13 @@ class Said:
         samples: Mapping[str, Sequence[float]] | None = None,
         counters: Mapping[str, float] | None = None,
     ) -> Run:
+        """The record of the run."""
         guest = self.guest
         return Run(
             name=guest.name,
             mode="exact" if guest.exact else "system",
-            kernel=KernelId.of(guest.kernel),
-            machine=guest.machine,
+            kernel=kernel_id(guest.kernel),
+            machine=asdict(guest.machine),
             command=self.result.command,
             seed=guest.seed,
             seconds=round(self.result.seconds, 1),
@@ -71,7 +73,18 @@ class Said:
         )
 
 
-def _run(guest: Guest) -> Said:
+def kernel_id(kernel: Kernel) -> KernelId:
+    """What tells this kernel from all others."""
+    config = "".join(f"{name}={value}\n" for name, value in sorted(kernel.config.items()))
+    series = source.read_series(paths.KERNEL)
+    added = hashlib.sha256()
+    for path in [*(patch.path for patch in series.patches), *series.files.values()]:
+        added.update(path.read_bytes())
+    digest = hashlib.sha256(config.encode()).hexdigest()
+    return KernelId(kernel.release, kernel.flavour.name, digest, added.hexdigest())
+
+
+def _run(guest: Guest) -> Output:
     script = workloads.PRELUDE + guest.script
     if guest.exact:
         result = boot.exact(
@@ -89,17 +102,17 @@ def _run(guest: Guest) -> Said:
     except LabError as error:
         detail = error.detail + result.output[-2000:]
         raise LabError(f"{guest.name}: {error.message}", detail) from None
-    return Said(guest, result, measure.sections(result.output))
+    return Output(guest, result, measure.sections(result.output))
 
 
-def run_all(title: str, guests: Sequence[Guest], seconds: float) -> dict[str, Said]:
+def run_all(title: str, guests: Sequence[Guest], seconds: float) -> dict[str, Output]:
     """Run the guests; `seconds` is what one takes on an idle core.
 
     Exact guests run side by side, one a core: their time does not depend on the host's. System
     guests run alone.
     """
     workers = (os.cpu_count() or 1) if all(guest.exact for guest in guests) else 1
-    said = {}
+    outputs = {}
     with (
         console.progress(title, len(guests), seconds * len(guests) / workers) as step,
         ThreadPoolExecutor(workers) as pool,
@@ -108,12 +121,12 @@ def run_all(title: str, guests: Sequence[Guest], seconds: float) -> dict[str, Sa
         pending = [pool.submit(_run, guest) for guest in guests]
         try:
             for done in as_completed(pending):
-                one = done.result()
-                said[one.guest.name] = one
-                step.update(len(said))
+                output = done.result()
+                outputs[output.guest.name] = output
+                step.update(len(outputs))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             while wait(pending, timeout=0.1).not_done:
                 process.kill_all()  # or leaving the pool waits for the guests
             raise
-    return {guest.name: said[guest.name] for guest in guests}
+    return {guest.name: outputs[guest.name] for guest in guests}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The systems that this project adds to the kernel: one description each.
+
+A system's patches lie in the folder of its name beside the series. A new system is an entry here,
+its patches, its fragment and its files; nothing else in the lab names systems one by one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lab.errors import LabError
+
+STOCK = "movable"  # the policy of a kernel without any system of ours
+
+
+@dataclass(frozen=True)
+class System:
+    """What the lab has to know of a system to build, boot, test, measure and export it."""
+
+    name: str
+    symbol: str  # a kernel that has this configuration symbol has the system
+    fragments: tuple[str, ...]  # below kernel/configs
+    needs: tuple[str, ...] = ()  # systems that it is built on
+    policies: tuple[str, ...] = ()  # what `cma_policy=` takes because of it
+    suites: Mapping[str, int] = field(default_factory=dict)  # KUnit: suite -> cases at least
+    selftests: str | None = None  # folder below tools/testing/selftests
+    # Of the size evaluation: part -> the files that count for it, as globs. A system with parts
+    # has all of its code in them, one without parts is not counted.
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+RESERVE = System(
+    "reserve",
+    symbol="CONFIG_CMA_RESERVE",
+    fragments=("reserve",),
+    policies=("none", STOCK),
+    suites={"cma_reserve": 25},
+    parts={
+        "reserve": ("mm/cma_reserve.[ch]", "include/linux/cma_policy.h"),
+        "observability": ("mm/cma_reserve_*.[ch]", "include/trace/events/cma_reserve.h"),
+    },
+)
+GCMA = System(
+    "gcma",
+    symbol="CONFIG_GCMA",
+    fragments=("gcma",),
+    needs=("reserve",),
+    policies=("gcma",),
+    suites={"gcma": 45},
+    selftests="gcma",
+    parts={
+        "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),
+        "admission": ("mm/gcma_admission.[ch]",),
+        "observability": (
+            *("mm/gcma_sysfs.c", "mm/gcma_debug.c"),
+            *("include/linux/gcma_counters.h", "include/trace/events/gcma.h"),
+        ),
+    },
+)
+BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))
+COMPACTFIT = System(
+    "compactfit",
+    symbol="CONFIG_COMPACTFIT",
+    fragments=("compactfit",),
+    suites={"compactfit": 5},
+)
+
+SYSTEMS: Mapping[str, System] = {
+    system.name: system for system in (RESERVE, GCMA, BENCH, COMPACTFIT)
+}
+POLICIES = tuple(policy for system in SYSTEMS.values() for policy in system.policies)
+
+
+def find(name: str) -> System:
+    if name not in SYSTEMS:
+        raise LabError(f"unknown system {name}: choose of {', '.join(SYSTEMS)}")
+    return SYSTEMS[name]
+
+
+def with_needs(names: Iterable[str]) -> list[System]:
+    """These systems and what they are built on, in the order of the table."""
+    wanted: set[str] = set()
+    rest = list(names)
+    while rest:
+        system = find(rest.pop())
+        if system.name not in wanted:
+            wanted.add(system.name)
+            rest += system.needs
+    return [system for system in SYSTEMS.values() if system.name in wanted]
+
+
+def offering(policy: str) -> System:
+    """The system that a kernel needs for this policy."""
+    for system in SYSTEMS.values():
+        if policy in system.policies:
+            return system
+    raise LabError(f"unknown policy {policy}: choose one of {', '.join(POLICIES)}")
+
+
+def fragments(systems: Iterable[System]) -> tuple[str, ...]:
+    """Their fragments, each once."""
+    return tuple(dict.fromkeys(name for system in systems for name in system.fragments))

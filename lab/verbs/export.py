@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`gcma export`: the kernel part as mails."""
+
+import argparse
+from pathlib import Path
+
+from lab import export, paths, setup, source, stepwise, systems, targets
+from lab.verbs import add_json, print_json
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR")
+    names = ",".join(systems.SYSTEMS)
+    parser.add_argument(
+        "--only", metavar="NAMES", default="", help=f"these systems and what they need: {names}"
+    )
+    parser.add_argument("--check", action="store_true", help="build after each patch, W=1")
+    add_json(parser)
+    parser.set_defaults(function=run, locked=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    only = [name for name in args.only.split(",") if name]
+    systems.with_needs(only)
+    setup.install_packages()
+    base = source.pristine(targets.DEFAULT.linux, paths.cache())
+    series = source.read_series(paths.KERNEL)
+    if args.check:
+        stepwise.check(export.selected(series, only), targets.DEFAULT)
+    mails = export.export(base, series, Path(args.folder), only)
+    if args.json:
+        print_json([str(mail) for mail in mails])
+    else:
+        print("\n".join(map(str, mails)))
+    return 0

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The options of the verbs that boot a guest: `run` and `shell`."""
+
+import argparse
+from pathlib import Path
+
+from lab import boot, build, machine, storage
+from lab.errors import LabError
+from lab.storage import FILESYSTEMS, MOUNT, Storage
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    policies = ", ".join(machine.POLICIES)
+    parser.add_argument("--policy", default="gcma", help=f"the area's policy: {policies}")
+    parser.add_argument("--cma", default="128M", help="the area's size")
+    parser.add_argument("--mem", default="512M", help="the guest's memory")
+    parser.add_argument("--cpus", type=int, default=2, help="the guest's CPUs")
+    parser.add_argument(
+        "--numa", type=int, default=1, metavar="N", help="nodes of memory, all of one size"
+    )
+    filesystems = ", ".join(FILESYSTEMS)
+    parser.add_argument(
+        "--disk",
+        metavar="SIZE[:FS]|FILE",
+        help=f"a fresh disk, mounted on {MOUNT} ({filesystems}); or an image as it is, /dev/vda",
+    )
+    parser.add_argument("--swap", metavar="SIZE|zram", help="swap on a disk or in memory")
+    parser.add_argument(
+        "--share", metavar="DIR", help=f"a folder that the guest may write, as {boot.SHARED}"
+    )
+    parser.add_argument("--append", action="append", default=[], help="a further kernel argument")
+    flavours = ", ".join(build.FLAVOURS)
+    parser.add_argument("--flavour", default="prod", help=f"the kernel: {flavours}")
+    parser.add_argument(
+        "--accel", choices=("tcg", "kvm"), default="tcg", help="never kvm by itself"
+    )
+
+
+def machine_of(args: argparse.Namespace) -> machine.Machine:
+    """The machine asked for, refused if it cannot be."""
+    wanted = machine.Machine(
+        memory_mib=machine.parse_mib(args.mem),
+        cpus=args.cpus,
+        area_mib=machine.parse_mib(args.cma),
+        policy=args.policy,
+        args=tuple(args.append),
+        accel=args.accel,
+        nodes=args.numa,
+    )
+    wanted.check()
+    build.find(args.flavour)
+    return wanted
+
+
+def storage_of(args: argparse.Namespace) -> Storage:
+    return storage.wanted(args.disk, args.swap)
+
+
+def share_of(args: argparse.Namespace) -> Path | None:
+    if args.share is None:
+        return None
+    share = Path(args.share)
+    if not share.is_dir():
+        raise LabError(f"{share} is no folder that could be shared")
+    return share

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`gcma top`: the contiguous areas of this machine, live."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from lab import areas
+from lab.verbs import status
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    status.add_source(parser)
+    parser.set_defaults(function=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.json or not sys.stdout.isatty():
+        return status.run(args)
+    areas.watch(Path(args.sysfs), args.interval)
+    return 0

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands run to their end."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from lab import process
+from lab.errors import LabError
+
+
+def test_returns_what_the_command_printed(tmp_path: Path) -> None:
+    finished = process.run(
+        ["sh", "-c", "cat; pwd; echo $WORD; echo words >&2"],
+        cwd=tmp_path,
+        env={**os.environ, "WORD": "hello"},
+        input="fed\n",
+    )
+    assert finished.stdout == f"fed\n{tmp_path}\nhello\n"
+    assert finished.stderr == "words\n"
+    assert finished.returncode == 0
+
+
+def test_a_failure_is_an_error_with_the_commands_words() -> None:
+    with pytest.raises(LabError) as caught:
+        process.run(["sh", "-c", "echo too bad >&2; exit 3"], failure="mending failed")
+    assert (caught.value.message, caught.value.detail) == ("mending failed", "too bad")
+    with pytest.raises(LabError, match=r"^sh failed$"):
+        process.run(["/bin/sh", "-c", "exit 3"])
+    assert process.run(["sh", "-c", "exit 3"], check=False).returncode == 3
+
+
+def test_a_missing_program_is_named() -> None:
+    with pytest.raises(LabError, match="no-such-program is missing"):
+        process.run(["no-such-program"])
+
+
+def test_a_command_that_takes_too_long_is_killed_with_its_children() -> None:
+    command = ["sh", "-c", "echo begun; sleep 60; echo never"]
+    start = time.monotonic()
+    late = process.run(command, check=False, timeout=0.3)
+    assert time.monotonic() - start < 30
+    assert (late.returncode, late.stdout) == (process.TIMED_OUT, "begun\n")
+    assert late.stderr == "sh did not end within 0.3 s\n"
+    with pytest.raises(LabError, match="sh failed") as caught:
+        process.run(command, timeout=0.3)
+    assert caught.value.detail == "sh did not end within 0.3 s"
+
+
+def test_words_that_are_no_text_do_not_hide_the_error() -> None:
+    with pytest.raises(LabError) as caught:
+        process.run(["sh", "-c", r"printf '\377 bad' >&2; exit 1"])
+    assert "bad" in caught.value.detail
