@@ -271,7 +271,7 @@ def show(found: dict[str, Any]) -> None:
         "count: frees that no allocation followed, at most (Proposition 1)\n"
         "moving frees: how many could move an object with this K\n"
         "pages: of 16 KiB, for the peak, whatever came before\n"
-        "malloc, free: instructions at most, and what is copied, as long as nothing is pinned"
+        "malloc, free: the most instructions that were found, and what is copied; nothing is pinned"
     )
     if found["large_pages"]:
         print(
