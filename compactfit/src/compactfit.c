@@ -1448,22 +1448,63 @@ static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool 
 	return true;
 }
 
-/* ------ the owner's part of remote frees ------------------------------------------------------ */
+/* ------ remote frees -------------------------------------------------------------------------- */
 
-/* Free an object of any heap, by its owner. */
-CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
+/*
+ * Other cores ask the owner of a heap to free objects, through a ring of handles in the heap. Only
+ * the owner ever changes the heap, so no operation of its own has to wait for anybody, nor has any
+ * of theirs.
+ *
+ * Both ends of the ring are counters that wrap. remote_begun counts entries that were given out: a
+ * core takes the next one by a compare-and-swap, and has it alone from then on. remote_done counts
+ * those that the owner has emptied. An entry is filled when its slot is not 0: so a core may have
+ * taken an entry and not have filled it yet, and the owner stops there until it has. An entry is
+ * emptied before remote_done says so, as that is what lets it be given out again.
+ */
+
+/* The other cores' end: an entry is taken, then filled, its slot last. */
+int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 {
-	struct cf_object object;
+#if CF_ATOMIC
+	struct cf_remote *entry;
+	uint32_t begun, done;
 
-	if (!cf_find_own(heap, handle, &object))
+	if (!heap->remote_size)
+		return CF_EINVAL;
+	if (!handle.slot)
 		return CF_ESTALE;
-	if (cf_pins_of(heap, &object))
-		return CF_EPINNED;
-	cf_release_any(heap, &object, handle.slot);
+	for (;;) {
+		/*
+		 * In this order, so that entries given out are never fewer than those emptied.
+		 * Pairs with the store in cf_drain_locked().
+		 */
+		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
+		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
+		if (begun - done < heap->remote_size) {
+			if (__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1,
+							true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+				break;
+		} else if (__atomic_load_n(&heap->remote_done, __ATOMIC_RELAXED) == done) {
+			/* nothing was emptied between the two */
+			return CF_EAGAIN;
+		}
+	}
+	entry = &heap->remote[begun & (heap->remote_size - 1)];
+	entry->stamp = handle.stamp;
+	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
 	return CF_OK;
+#else
+	(void)heap;
+	(void)handle;
+	return CF_EINVAL;
+#endif
 }
 
-/* Free objects of the ring, @most of them. Returns how many there were. */
+/*
+ * The owner's end: free objects of the ring, @most of them. Returns how many there were. What is no
+ * object, or pinned by more than the core that gave it back, is counted, as nobody is there to be
+ * told.
+ */
 static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 {
 	uint32_t done = 0;
@@ -1506,12 +1547,26 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 	return done;
 }
 
-/* Lock the heap for an operation that does some remote frees besides. */
+/*
+ * Lock the heap for an operation that does some remote frees besides: two, so that a ring that gets
+ * one for each of the owner's operations becomes empty, and that the operation stays bounded.
+ */
 CF_INLINE void cf_enter(struct cf_heap *heap)
 {
 	cf_lock(heap);
 	if (heap->remote_size)
 		cf_drain_locked(heap, CF_DRAINED);
+}
+
+size_t cf_drain(struct cf_heap *heap, size_t most)
+{
+	size_t done = 0;
+
+	cf_lock(heap);
+	if (heap->remote_size)
+		done = cf_drain_locked(heap, most);
+	cf_unlock(heap);
+	return done;
 }
 
 /* ------ the calls ----------------------------------------------------------------------------- */
@@ -1649,6 +1704,19 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
 	}
 	cf_unlock(heap);
 	return status;
+}
+
+/* Free an object of any heap, by its owner. */
+CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+
+	if (!cf_find_own(heap, handle, &object))
+		return CF_ESTALE;
+	if (cf_pins_of(heap, &object))
+		return CF_EPINNED;
+	cf_release_any(heap, &object, handle.slot);
+	return CF_OK;
 }
 
 /* The general way, for all heaps and objects. */
@@ -1914,56 +1982,6 @@ int cf_unpin(struct cf_heap *heap, cf_handle handle)
 out:
 	cf_unlock(heap);
 	return status;
-}
-
-/* ------ remote frees -------------------------------------------------------------------------- */
-
-int cf_free_remote(struct cf_heap *heap, cf_handle handle)
-{
-#if CF_ATOMIC
-	struct cf_remote *entry;
-	uint32_t begun, done;
-
-	if (!heap->remote_size)
-		return CF_EINVAL;
-	if (!handle.slot)
-		return CF_ESTALE;
-	for (;;) {
-		/*
-		 * In this order, so that entries given out are never fewer than those emptied.
-		 * Pairs with the store in cf_drain_locked().
-		 */
-		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
-		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
-		if (begun - done < heap->remote_size) {
-			if (__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1,
-							true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-				break;
-		} else if (__atomic_load_n(&heap->remote_done, __ATOMIC_RELAXED) == done) {
-			/* nothing was emptied between the two */
-			return CF_EAGAIN;
-		}
-	}
-	entry = &heap->remote[begun & (heap->remote_size - 1)];
-	entry->stamp = handle.stamp;
-	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
-	return CF_OK;
-#else
-	(void)heap;
-	(void)handle;
-	return CF_EINVAL;
-#endif
-}
-
-size_t cf_drain(struct cf_heap *heap, size_t most)
-{
-	size_t done = 0;
-
-	cf_lock(heap);
-	if (heap->remote_size)
-		done = cf_drain_locked(heap, most);
-	cf_unlock(heap);
-	return done;
 }
 
 /* ------ deferred compaction ------------------------------------------------------------------- */
