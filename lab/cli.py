@@ -212,7 +212,7 @@ def cmd_compactfit_record(args: argparse.Namespace) -> int:
 
 
 def cmd_compactfit_tune(args: argparse.Namespace) -> int:
-    """choose K for each size-class by a trace, and tell what that costs at most"""
+    """choose K for each size-class by a trace, and tell the dearest calls that were found"""
     memory = traces.parse_bytes(args.memory) if args.memory else None
     setup.install_packages()
     found = traces.tune(Path(args.trace), memory)
