@@ -10,10 +10,12 @@ from lab.measure import Event
 PAGES_MIB = 24
 RECLAIM_MIB = 16
 MEMORY_MIB = 192
+ALLOCATED, ADDED, LOADED = "mm_page_alloc", "mm_filemap_add_to_page_cache", "gcma_load"
+EVENTS = f"{ALLOCATED}|{ADDED}|{LOADED}"
 
 # Each page is read alone, so that its events stand alone. The job runs in a group of its own: its
-# pages are the group's. The two events are timed by the instructions between them, less what
-# recording one of them takes: the second pass knows, as all else in it is the same.
+# pages are the group's. The first pass reads pages that were never evicted, the two others pages
+# that were: from tenants, if there are any. Only the events tell the last two apart.
 SCRIPT = f"""\
 {workloads.ram_disk(48)}
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
@@ -28,7 +30,18 @@ reclaim() {{ poke $group/memory.reclaim {RECLAIM_MIB}M; }}
 cd /sys/kernel/tracing
 echo x86-tsc >trace_clock
 echo 16384 >buffer_size_kb
-read_all >/dev/null
+trace() {{
+	echo >trace
+	for event in kmem/mm_page_alloc filemap/mm_filemap_add_to_page_cache gcma/gcma_load; do
+		[ ! -e events/$event ] || echo $1 >events/$event/enable
+	done
+}}
+trace 1
+section first
+read_all
+trace 0
+section first-trace
+grep -E '{EVENTS}' trace || true
 snapshot before
 section reclaim
 reclaim
@@ -36,14 +49,12 @@ snapshot reclaimed
 section read-quiet
 read_all
 reclaim >/dev/null
-for event in filemap/mm_filemap_add_to_page_cache gcma/gcma_load; do
-	[ ! -e events/$event ] || echo 1 >events/$event/enable
-done
+trace 1
 section read-traced
 read_all
-echo 0 >tracing_on
+trace 0
 section trace
-grep -E 'mm_filemap_add_to_page_cache|gcma_load' trace || true
+grep -E '{EVENTS}' trace || true
 section pagecopy
 pagecopy
 grep -q rep_good /proc/cpuinfo && echo copy_page rep || echo copy_page regs
@@ -73,24 +84,38 @@ def store_cost(none: Output, gcma: Output) -> float:
     return reclaim_cost(gcma) - reclaim_cost(none)
 
 
-def load_gaps(events: Iterable[Event]) -> list[float]:
-    """Instructions between a page's way into the page cache and the end of its load."""
-    gaps = []
-    added: float | None = None
+def gaps(events: Iterable[Event], begin: str, end: str) -> list[float]:
+    """Instructions from each `end` back to the last `begin` before it."""
+    found = []
+    begun: float | None = None
     for event in events:
-        if event.name == "mm_filemap_add_to_page_cache":
-            added = event.time
-        elif event.name == "gcma_load" and added is not None:
-            gaps.append(event.time - added)
-            added = None
-    return gaps
+        if event.name == end and begun is not None:
+            found.append(event.time - begun)
+            begun = None
+        if event.name == begin:
+            begun = event.time
+    return found
 
 
-def load_cost(output: Output) -> float:
-    """Instructions of a load: the median gap, less the recording of one event."""
-    events = measure.events(output["trace"])
-    quiet, traced = (measure.job(output[name])[1] for name in ("read-quiet", "read-traced"))
-    return stats.percentile(load_gaps(events), 50) - (traced - quiet) / len(events)
+def _median_gap(output: Output, section: str, begin: str, end: str) -> float:
+    return stats.percentile(gaps(measure.events(output[section]), begin, end), 50)
+
+
+def load_cost(none: Output, gcma: Output) -> float:
+    """Instructions of a load: what a page's way into the page cache takes more with it.
+
+    With tenants the way goes from the allocation of the page to the end of the load; without, to
+    its addition. On the first the refault is accounted, on the second later: what that takes,
+    pages that were evicted tell beside pages that never were. And on the first one event more is
+    recorded: the pass without events knows what that takes.
+    """
+    with_load = _median_gap(gcma, "trace", ALLOCATED, LOADED)
+    without = _median_gap(none, "trace", ALLOCATED, ADDED)
+    refault = _median_gap(none, "trace", ADDED, ALLOCATED)
+    refault -= _median_gap(none, "first-trace", ADDED, ALLOCATED)
+    quiet, traced = (measure.job(gcma[name])[1] for name in ("read-quiet", "read-traced"))
+    recording = (traced - quiet) / len(measure.events(gcma["trace"]))
+    return with_load - without - refault - recording
 
 
 def page_copy(output: Output) -> int:

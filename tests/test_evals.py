@@ -83,14 +83,16 @@ def test_no_guest_outlives_an_error_or_an_interrupt(
     assert time.monotonic() - begin < 60
 
 
-def test_gap_of_a_load_begins_at_its_own_page() -> None:
+def test_gap_begins_at_the_last_event_before_its_end() -> None:
     events = [
-        Event(1, 100, "mm_filemap_add_to_page_cache", ""),
-        Event(1, 200, "mm_filemap_add_to_page_cache", ""),
+        Event(1, 100, "mm_page_alloc", ""),
+        Event(1, 200, "mm_page_alloc", ""),
+        Event(1, 300, "mm_filemap_add_to_page_cache", ""),
         Event(1, 950, "gcma_load", ""),
         Event(1, 1000, "gcma_load", ""),
     ]
-    assert tenants.load_gaps(events) == [750]
+    assert tenants.gaps(events, "mm_page_alloc", "gcma_load") == [750]
+    assert tenants.gaps(events, "mm_page_alloc", "mm_filemap_add_to_page_cache") == [100]
 
 
 def output(sections: dict[str, str]) -> guests.Output:

@@ -68,7 +68,7 @@ def overhead(kernels: Kernels) -> Outcome:
     parts = {name: _parts(outputs[name]) for name in (UNPATCHED, OFF, NO_AREA, IDLE)}
     none, gcma = (outputs[guest.name] for guest in pair)
     copy = tenants.page_copy(gcma)
-    costs = {"store": tenants.store_cost(none, gcma), "load": tenants.load_cost(gcma)}
+    costs = {"store": tenants.store_cost(none, gcma), "load": tenants.load_cost(none, gcma)}
     rows: list[list[Cell]] = [
         [name, round(cost), copy, cost / (copy + 400)] for name, cost in costs.items()
     ]
@@ -82,8 +82,8 @@ def overhead(kernels: Kernels) -> Outcome:
                 "Instructions of a page",
                 ("what", "instructions", "bare page copy", "of one copy plus 400"),
                 rows,
-                "Store: what memory.reclaim takes for a page more than with policy none. Load: from"
-                " the page's way into the page cache to the end of the load. Copy: copy_page().",
+                "Store: what memory.reclaim takes for a page more than with policy none. Load: what"
+                " the way of a page into the page cache takes more. Copy: copy_page().",
             ),
         ],
         values={

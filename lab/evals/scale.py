@@ -70,7 +70,7 @@ def scale(kernels: Kernels) -> Outcome:
             rows.append([area, cpus, policy, *medians.values()])
             runs.append(output.run(counters={f"{n} pages": cost for n, cost in medians.items()}))
         none, gcma = (outputs[pairs[policy, (area, cpus)].name] for policy in ("none", "gcma"))
-        store, load = tenants.store_cost(none, gcma), tenants.load_cost(gcma)
+        store, load = tenants.store_cost(none, gcma), tenants.load_cost(none, gcma)
         tenant_rows.append([area, cpus, round(store), round(load)])
         runs += [none.run(), gcma.run(counters={"store": store, "load": load})]
     head = ("area, MiB", "CPUs")
