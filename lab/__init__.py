@@ -8,16 +8,18 @@ A name stands for a module, or for all of a package that has no lines of its own
 LAYERS = (
     "errors cpio ktap stats",
     "paths console",
-    "lock process targets systems measure areas",
-    "setup source",
-    "build export",
-    "machine stepwise",
-    "boot storage results",
-    "workloads figures plots compactfit selftests",
-    "evals.guests traces report tests",
-    "evals.traces evals.overhead",
-    "evals.alloc evals.camera evals.compactfit evals.scale evals.size evals.system evals.tenancy"
-    " evals.zsmalloc",
+    "lock process targets systems measure areas results skips",
+    "setup source figures plots",
+    "build export report",
+    "machine stepwise present",
+    "boot storage",
+    "compactfit compactfit.build compactfit.traces workloads kcsan",
+    "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
+    " selftests",
+    "compactfit.steps compactfit.programs tenants",
+    "compactfit.replays tests",
+    "evals.alloc evals.alloc_cpus evals.allocators evals.camera evals.memcg evals.overhead"
+    " evals.scale evals.size evals.system evals.tenancy evals.zsmalloc",
     "evals",
     "demo",
     "verbs",

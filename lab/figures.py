@@ -70,14 +70,14 @@ class Standing:
 
 
 def standings(promises: Sequence[Promise], results: Mapping[str, Result]) -> list[Standing]:
-    found = []
+    latest = []
     for promise in promises:
         result = results.get(promise.eval)
         values = {figure.name: figure.value for figure in result.figures} if result else {}
         figure = promise.judge(values.get(promise.name))
         kernel = ", ".join(result.kernels) if result else None
-        found.append(Standing(promise, figure, result.taken if result else None, kernel))
-    return found
+        latest.append(Standing(promise, figure, result.taken if result else None, kernel))
+    return latest
 
 
 def verdict(standing: Standing) -> str:
@@ -99,7 +99,7 @@ def number(value: float | None) -> str:
     return f"{value:,.4g}"
 
 
-def table(found: Sequence[Standing]) -> Table:
+def table(standings: Sequence[Standing]) -> Table:
     view = Table(title="figures")
     view.add_column("figure")
     view.add_column("what", overflow="fold")
@@ -107,11 +107,11 @@ def table(found: Sequence[Standing]) -> Table:
         view.add_column(name, justify="left" if name in ("unit", "") else "right")
     view.add_column("taken")
     view.add_column("kernel")
-    for one in found:
-        figure = one.figure
+    for standing in standings:
+        figure = standing.figure
         view.add_row(
-            *(figure.name, one.promise.text, number(figure.value), figure.unit),
-            *(number(figure.must), number(figure.aim), verdict(one)),
-            *((one.taken or "never").replace("+00:00", "Z"), one.kernel or "-"),
+            *(figure.name, standing.promise.text, number(figure.value), figure.unit),
+            *(number(figure.must), number(figure.aim), verdict(standing)),
+            *((standing.taken or "never").replace("+00:00", "Z"), standing.kernel or "-"),
         )
     return view

@@ -2,10 +2,11 @@
 """What guests print, read back.
 
 A guest's output is cut into sections, each begun by a line "== NAME"; everything between two of
-these is what some file of /proc, /sys or a program said.
+these is what some file of /proc, /sys or a program printed.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lab.errors import LabError
@@ -14,12 +15,12 @@ SECTION = re.compile(r"^== (.+)\n", flags=re.M)
 
 
 def sections(output: str) -> dict[str, str]:
-    """Name -> text; a name said twice keeps both texts."""
-    found: dict[str, str] = {}
+    """Name -> text; a name that is there twice keeps both texts."""
+    by_name: dict[str, str] = {}
     _, *parts = SECTION.split(output)
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        found[name] = found.get(name, "") + text
-    return found
+        by_name[name] = by_name.get(name, "") + text
+    return by_name
 
 
 # Tracepoints
@@ -66,7 +67,7 @@ class Allocation:
 def allocations(trace: str) -> list[Allocation]:
     """Pairs of cma_alloc_start and cma_alloc_finish of the same task."""
     begun: dict[int, Event] = {}
-    found = []
+    pairs = []
     for event in events(trace):
         if event.name == "cma_alloc_start":
             begun[event.pid] = event
@@ -74,8 +75,8 @@ def allocations(trace: str) -> list[Allocation]:
             start = begun.pop(event.pid)
             microseconds = round((event.time - start.time) * 1e6, 3)
             ok = event.field("errorno") == "0"
-            found.append(Allocation(int(event.field("count")), microseconds, ok))
-    return found
+            pairs.append(Allocation(int(event.field("count")), microseconds, ok))
+    return pairs
 
 
 # Counters
@@ -128,14 +129,24 @@ SAMPLE = re.compile(r"^(\d+) (\d+) (\d+) ([01])$", flags=re.M)
 
 def ladder(text: str) -> dict[int, list[BenchSample]]:
     """Samples by pages, as lab/guest/alloc.c prints them."""
-    found: dict[int, list[BenchSample]] = {}
+    by_pages: dict[int, list[BenchSample]] = {}
     for pages, alloc, release, ok in SAMPLE.findall(text):
-        found.setdefault(int(pages), []).append(BenchSample(int(alloc), int(release), ok == "1"))
-    return found
+        sample = BenchSample(int(alloc), int(release), ok == "1")
+        by_pages.setdefault(int(pages), []).append(sample)
+    return by_pages
+
+
+def costs(samples: Iterable[BenchSample]) -> list[float]:
+    """Of allocations. Failures count too: their caller has waited as long."""
+    return [sample.alloc for sample in samples]
+
+
+def failures(samples: Iterable[BenchSample]) -> int:
+    return sum(not sample.ok for sample in samples)
 
 
 def job(text: str) -> tuple[int, int]:
-    """Pages accessed and cycles taken, as lab/guest/job.c says them at its end."""
+    """Pages accessed and cycles taken, as lab/guest/job.c prints them at its end."""
     for line in text.splitlines():
         match = re.fullmatch(r"(\d+) (\d+)", line.strip())
         if match:

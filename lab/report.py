@@ -43,7 +43,7 @@ SVG_LICENCE = "<!-- SPDX-License-Identifier: GPL-2.0-or-later -->"
 
 def html(results: Sequence[Result], standings: Sequence[Standing], made: str) -> str:
     """The page. `made` is its date."""
-    links = "".join(f'<a href="#{one.name}">{escape(one.name)}</a>' for one in results)
+    links = "".join(f'<a href="#{result.name}">{escape(result.name)}</a>' for result in results)
     return f"""\
 {DOCTYPE}
 <html lang="en"><head><meta charset="utf-8">
@@ -55,14 +55,14 @@ def html(results: Sequence[Result], standings: Sequence[Standing], made: str) ->
 <p class="soft">Guaranteed contiguous memory on Linux, beside pure reservation (<b>none</b>) and
 stock CMA (<b>movable</b>). Made {escape(made)}.</p>
 <nav>{links}</nav>
-{_figures(standings)}{"".join(_section(one) for one in results)}</main></body></html>
+{_figures(standings)}{"".join(_section(result) for result in results)}</main></body></html>
 """
 
 
 def _figures(standings: Sequence[Standing]) -> str:
     if not standings:
         return ""
-    rows = "".join(_standing(one) for one in standings)
+    rows = "".join(_standing(standing) for standing in standings)
     head = "".join(f"<th>{name}</th>" for name in ("what", "value", "must", "aim", "", "eval"))
     return (
         '<section id="figures"><h2>Figures</h2><div class="scroll">'
@@ -70,17 +70,17 @@ def _figures(standings: Sequence[Standing]) -> str:
     )
 
 
-def _standing(one: Standing) -> str:
-    figure, verdict = one.figure, figures.verdict(one)
+def _standing(standing: Standing) -> str:
+    figure, promise, verdict = standing.figure, standing.promise, figures.verdict(standing)
     unit = "" if figure.unit == "ratio" else f" {figure.unit}"
     kind = "bad" if verdict == "FAILS" else "good" if verdict in ("holds", "aim") else "soft"
     return (
-        f"<tr><td>{escape(one.promise.text)}</td>"
+        f"<tr><td>{escape(promise.text)}</td>"
         f'<td class="number">{figures.number(figure.value)}{escape(unit)}</td>'
         f'<td class="number">{figures.number(figure.must)}</td>'
         f'<td class="number">{figures.number(figure.aim)}</td>'
         f'<td class="{kind}">{verdict}</td>'
-        f'<td><a href="#{one.promise.eval}">{one.promise.eval}</a></td></tr>\n'
+        f'<td><a href="#{promise.eval}">{promise.eval}</a></td></tr>\n'
     )
 
 

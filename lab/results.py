@@ -4,7 +4,6 @@
 The latest result of each evaluation is kept in the cache folder, results/NAME.json.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -13,10 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lab import paths, source
-from lab.build import Kernel
+from lab import paths
 from lab.errors import LabError
-from lab.machine import Machine
 
 SCHEMA = 1
 Cell = str | float | None
@@ -31,16 +28,6 @@ class KernelId:
     config_sha256: str
     series_sha256: str  # of the patches and files that this project adds
 
-    @staticmethod
-    def of(kernel: Kernel) -> "KernelId":
-        config = "".join(f"{name}={value}\n" for name, value in sorted(kernel.config.items()))
-        series = source.read_series(paths.KERNEL)
-        ours = hashlib.sha256()
-        for path in [*(patch.path for patch in series.patches), *series.files.values()]:
-            ours.update(path.read_bytes())
-        digest = hashlib.sha256(config.encode()).hexdigest()
-        return KernelId(kernel.release, kernel.flavour.name, digest, ours.hexdigest())
-
 
 @dataclass(frozen=True)
 class Run:
@@ -49,7 +36,7 @@ class Run:
     name: str  # unique in its result
     mode: str  # "exact" or "system"
     kernel: KernelId
-    machine: Machine
+    machine: Mapping[str, Any]  # the fields of lab.machine.Machine
     command: list[str]  # QEMU's or virtme-ng's, the kernel's arguments among them
     seed: int
     seconds: float  # wall clock

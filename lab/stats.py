@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is said of a set of samples.
+"""What is told of a set of samples.
 
 Percentiles are nearest-rank: the smallest sample that at least that share of all samples does not
 exceed. They are samples that occurred, never a value between two of them.

@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 from lab import (
     boot,
     build,
-    compactfit,
     console,
     kcsan,
     ktap,
@@ -26,6 +25,7 @@ from lab import (
     skips,
     systems,
 )
+from lab.compactfit import steps
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
@@ -115,7 +115,7 @@ def lab(_: Context) -> PartResult:
 
 def library(context: Context) -> PartResult:
     """The tests of the compact-fit library."""
-    cases, detail = compactfit.test(debug=context.options.debug, soak=context.options.soak)
+    cases, detail = steps.run(debug=context.options.debug, soak=context.options.soak)
     return PartResult("compactfit", cases, detail=detail)
 
 

@@ -3,16 +3,15 @@
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab import boot, console, paths
-from lab.errors import LabError
+from lab import boot, paths, process
 
 SOURCES = Path(__file__).parent / "guest"
 AREA = "/sys/kernel/mm/cma/reserved"  # the default area, the one that cma= makes
 BENCH = "/sys/kernel/debug/cma/reserved/bench_alloc"
+HOLD = "/sys/kernel/debug/cma/reserved/bench_hold"
 
 # What measure.sections() cuts apart again.
 PRELUDE = f"""\
@@ -47,10 +46,7 @@ def program(name: str) -> Path:
         return target
     fresh = target.with_name(f"{target.name}.{os.getpid()}")
     command = ["gcc", *flags, "-o", str(fresh), str(source), "-lm"]
-    console.show_command(command)
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode:
-        raise LabError(f"{source.name} does not compile", answer.stderr.strip())
+    process.run(command, failure=f"{source.name} does not compile")
     fresh.rename(target)
     return target
 

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Evaluations, as far as they are arithmetic."""
 
+import ast
 import random
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import pytest
 
-from lab import evals, figures, process, source, systems
+from lab import evals, figures, guests, paths, process, source, systems, tenants
+from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
-from lab.evals import guests, overhead, size, tenancy, zsmalloc
+from lab.evals import alloc_cpus, memcg, size, tenancy, zsmalloc
 from lab.machine import Machine
 from lab.measure import Event
 from tests.conftest import Lab
+
+BOOTED = BootResult("", "", "", 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"])
 
 
 def brute_force(steps: tuple[tuple[bool, int], ...], frames: int, held: frozenset[int]) -> int:
@@ -60,7 +66,7 @@ def test_belady_counts_from_the_mark() -> None:
 def test_no_guest_outlives_an_error_or_an_interrupt(
     why: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def boot(guest: guests.Guest) -> guests.Said:
+    def boot(guest: guests.Guest) -> guests.Output:
         if guest.name == "fails":
             time.sleep(0.3)  # the others have begun
             raise why
@@ -77,14 +83,73 @@ def test_no_guest_outlives_an_error_or_an_interrupt(
     assert time.monotonic() - begin < 60
 
 
-def test_gap_of_a_load_begins_at_its_own_page() -> None:
+def test_gap_begins_at_the_last_event_before_its_end() -> None:
     events = [
-        Event(1, 100, "mm_filemap_add_to_page_cache", ""),
-        Event(1, 200, "mm_filemap_add_to_page_cache", ""),
+        Event(1, 100, "mm_page_alloc", ""),
+        Event(1, 200, "mm_page_alloc", ""),
+        Event(1, 300, "mm_filemap_add_to_page_cache", ""),
         Event(1, 950, "gcma_load", ""),
         Event(1, 1000, "gcma_load", ""),
     ]
-    assert overhead.load_gaps(events) == [750]
+    assert tenants.gaps(events, "mm_page_alloc", "gcma_load") == [750]
+    assert tenants.gaps(events, "mm_page_alloc", "mm_filemap_add_to_page_cache") == [100]
+
+
+def output(sections: dict[str, str]) -> guests.Output:
+    """What a guest would have printed."""
+    guest = guests.Guest("a guest", cast("Kernel", None), Machine(), "")
+    return guests.Output(guest, BOOTED, sections)
+
+
+def test_killed_groups_are_counted_and_the_most_kernel_memory_told() -> None:
+    killed = output(
+        {
+            "kernel": "kernel 100\nKilled\nkernel 700\nkernel 300\n",
+            "events": "low 0\noom 3\noom_kill 2\noom_group_kill 0\n",
+            "stat": "anon 4\nworkingset_nodereclaim 0\n",
+            "peak": "peak 900\n",
+        }
+    )
+    fate = memcg.read(killed)
+    assert fate == memcg.Fate(oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0)
+    spared = replace(fate, oom_kills=0, kernel=350)
+    few, many = (load.groups for load in memcg.LOADS)
+    fates = {
+        ("none", few): spared,
+        ("gcma", few): replace(spared, kernel=360),
+        ("none", many): replace(spared, oom_kills=1),
+        ("gcma", many): fate,
+    }
+    assert memcg.values(fates) == {"memcg-oom": 1, "memcg-kernel": 2}
+
+
+@pytest.mark.parametrize("tenants", [30, 29])
+def test_figure_of_cpus_is_that_of_the_worst_number(
+    tenants: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_all(_: str, ordered: list[guests.Guest], __: float) -> dict[str, guests.Output]:
+        printed = {}
+        for guest in ordered:
+            cost = 420 + guest.machine.cpus if guest.machine.policy == "gcma" else 400
+            sections = {
+                "alloc": f"1 {cost - 10} 300 1\n1 {cost + 10} 300 1\n",
+                "area before": "tenants_file 4000\n",
+                "area after": f"tenants_file {4000 - tenants}\n",
+            }
+            printed[guest.name] = replace(output(sections), guest=guest)
+        return printed
+
+    monkeypatch.setattr(alloc_cpus, "run_all", run_all)
+    monkeypatch.setattr(guests, "kernel_id", lambda _: None)
+    monkeypatch.setattr(alloc_cpus.workloads, "files", lambda *_, **__: {})
+    kernels = cast("guests.Kernels", lambda _: None)
+    if tenants < alloc_cpus.REPETITIONS:
+        with pytest.raises(LabError, match="only 29 of 30 allocations took a page with a tenant"):
+            alloc_cpus.alloc_cpus(kernels)
+        return
+    outcome = alloc_cpus.alloc_cpus(kernels)
+    assert outcome.values == {"alloc-cpus": (420 + 64) / 400}
+    assert outcome.tables[0].rows[1] == [1, "gcma", 411, 421, 431, 0, 30]
 
 
 def test_code_lines_are_neither_blank_nor_comment() -> None:
@@ -141,21 +206,45 @@ def test_every_part_has_a_figure() -> None:
 def test_compactfit_is_held_against_zsmalloc_where_it_is_worst() -> None:
     ours = {"freed": 120, "compacted": 120, "kept_payload": 100}
     theirs = {"freed": 240, "compacted": 100, "kept_payload": 100}
-    found = {
+    fills = {
         (compressor, percent, heap): theirs if heap == zsmalloc.ZSMALLOC else ours
         for compressor in zsmalloc.COMPRESSORS
         for percent in zsmalloc.PERCENTS
         for _, _, heap in zsmalloc.HEAPS
     }
-    worse = {key: {**numbers, "freed": 160} for key, numbers in found.items()}
+    worse = {key: {**numbers, "freed": 160} for key, numbers in fills.items()}
     waits = {zsmalloc.ZSMALLOC: (9000.0, 64.0), zsmalloc.CHOSEN: (600.0, 4096.0)}
-    assert zsmalloc.values([found], waits) == {
+    assert zsmalloc.values([fills], waits) == {
         "compactfit-zsmalloc-freed": 0.5,
         "compactfit-zsmalloc-compacted": 1.2,
         "compactfit-zsmalloc-wait": 15,
     }
-    assert zsmalloc.values([found, worse], waits)["compactfit-zsmalloc-freed"] == 1
+    assert zsmalloc.values([fills, worse], waits)["compactfit-zsmalloc-freed"] == 1
     assert round(zsmalloc.overhead(ours, "freed", "kept_payload")) == 20
+
+
+def imported(module: Path) -> set[str]:
+    """The full names of what a module imports, those of `from x import y` as x.y."""
+    names = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def test_no_evaluation_borrows_from_another() -> None:
+    folder = paths.REPO / "lab/evals"
+    modules = [path for path in folder.rglob("*.py") if path != folder / "__init__.py"]
+    borrowed = {
+        (path.stem, name)
+        for path in modules
+        for name in imported(path)
+        if name.startswith("lab.evals")
+    }
+    assert modules
+    assert borrowed == set()
 
 
 def test_figures_belong_to_evaluations_that_exist() -> None:

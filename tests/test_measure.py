@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What guests print, and what is said of it."""
+"""What guests print, and what is told of it."""
 
 import pytest
 
@@ -32,8 +32,8 @@ def test_cycles_are_read_as_times() -> None:
 
 
 def test_sections_are_cut_and_the_same_name_is_joined() -> None:
-    found = measure.sections("noise\n== area a\nx 1\n== other\n== area a\ny 2\n")
-    assert found == {"area a": "x 1\ny 2\n", "other": ""}
+    sections = measure.sections("noise\n== area a\nx 1\n== other\n== area a\ny 2\n")
+    assert sections == {"area a": "x 1\ny 2\n", "other": ""}
 
 
 def test_diskstats_names_the_disk() -> None:
@@ -48,10 +48,10 @@ def test_counters_gained() -> None:
 
 
 def test_ladder_samples_by_pages() -> None:
-    found = measure.ladder("64 436 3652 1\n64 500 0 0\n1 434 495 1\n12 34\n")
-    assert [sample.alloc for sample in found[64]] == [436, 500]
-    assert [sample.ok for sample in found[64]] == [True, False]
-    assert list(found) == [64, 1]
+    samples = measure.ladder("64 436 3652 1\n64 500 0 0\n1 434 495 1\n12 34\n")
+    assert [sample.alloc for sample in samples[64]] == [436, 500]
+    assert [sample.ok for sample in samples[64]] == [True, False]
+    assert list(samples) == [64, 1]
 
 
 def test_job_that_was_cut_off_is_told() -> None:
@@ -70,8 +70,8 @@ def test_percentiles_are_nearest_rank() -> None:
 
 
 def test_summary() -> None:
-    one = stats.summary([4, 1, 1, 2])
-    assert one == stats.Summary(count=4, min=1, mean=2, median=1, p99=4, max=4)
+    summary = stats.summary([4, 1, 1, 2])
+    assert summary == stats.Summary(count=4, min=1, mean=2, median=1, p99=4, max=4)
 
 
 def test_cdf_has_a_point_for_each_value() -> None:

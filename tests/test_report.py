@@ -7,15 +7,16 @@ After a wanted change: GCMA_GOLDEN=1 ./gcma test --only lab, then read the diff.
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab import cli, demo, figures, plots, report, results
+from lab import cli, figures, paths, plots, present, report, results
 from lab.errors import LabError
 from lab.figures import Promise
-from lab.machine import Machine
 from lab.results import Figure, KernelId, Line, Outcome, Plot, Result, Run, Table
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,7 +41,7 @@ def sample() -> Result:
         "gcma, 1 CPU",
         "exact",
         KernelId("6.12.117", "prod", "c" * 64, "5" * 64),
-        Machine(policy="gcma"),
+        {"cpus": 2, "policy": "gcma"},
         ["qemu", "-append", "a&b"],
         seed=1,
         seconds=2.5,
@@ -72,6 +73,14 @@ def test_terminal_plot_is_as_it_was() -> None:
     compare("cdf.txt", plots.text(CDF) + "\n")
 
 
+def test_report_of_stored_results_needs_no_kernel() -> None:
+    code = "import sys, lab.report; print({'lab.build', 'lab.source'} & set(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=paths.REPO, capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout == "set()\n"
+
+
 def test_report_needs_nothing_from_elsewhere() -> None:
     page = report.html([sample()], [], "2026-01-02")
     outside = re.findall(r"(?:src|href)=[\"'](?!#)[^\"']*", page)
@@ -80,7 +89,7 @@ def test_report_needs_nothing_from_elsewhere() -> None:
 
 
 def test_pictures_are_files_named_by_what_they_show(tmp_path: Path) -> None:
-    written = demo.write_pictures(tmp_path / "new", [sample()])
+    written = present.write_pictures(tmp_path / "new", [sample()])
     assert [path.name for path in written] == ["sample-allocation-all.svg"]
     assert plots.svg(CDF) in written[0].read_text()
 
@@ -126,8 +135,13 @@ def test_figures_are_judged(better: str, value: float, holds: bool) -> None:
 
 
 def test_verdicts() -> None:
-    found = figures.standings(PROMISES, {"sample": sample()})
-    assert [figures.verdict(one) for one in found] == ["holds", "FAILS", "", "not taken"]
+    standings = figures.standings(PROMISES, {"sample": sample()})
+    assert [figures.verdict(standing) for standing in standings] == [
+        "holds",
+        "FAILS",
+        "",
+        "not taken",
+    ]
 
 
 def test_unknown_figure_is_refused() -> None:
@@ -180,6 +194,6 @@ def test_figures_verb_fails_if_a_figure_does(
     monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
     assert cli.main(["figures", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["value"] is None
-    bad = Figure("kernel-lines-hooks", 5000, "lines", 1000, 700, False)
+    bad = Figure("frame-table", 5.0, "%", 0.8, 0.5, holds=False)
     results.save(replace(sample(), name="size", figures=[bad]))
     assert cli.main(["figures"]) == 1

@@ -6,8 +6,20 @@ from functools import cache
 
 from lab import build, figures, results
 from lab.errors import LabError
-from lab.evals import alloc, camera, compactfit, overhead, scale, size, system, tenancy, zsmalloc
-from lab.evals.guests import Kernels
+from lab.evals import (
+    alloc,
+    alloc_cpus,
+    allocators,
+    camera,
+    memcg,
+    overhead,
+    scale,
+    size,
+    system,
+    tenancy,
+    zsmalloc,
+)
+from lab.guests import Kernels
 from lab.results import Outcome, Result
 
 # In the order of the report
@@ -16,13 +28,15 @@ EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
     "background": camera.background,
     "alloc-ladder": alloc.ladder,
     "alloc-cdf": alloc.cdf,
+    "alloc-cpus": alloc_cpus.alloc_cpus,
     "pins": alloc.pins,
     "tenancy": tenancy.tenancy,
+    "memcg": memcg.memcg,
     "overhead": overhead.overhead,
     "scale": scale.scale,
     "system": system.system,
     "size": size.size,
-    "compactfit": compactfit.evaluation,
+    "compactfit": allocators.allocators,
     "compactfit-kernel": zsmalloc.evaluation,
 }
 
@@ -49,5 +63,5 @@ def run(name: str) -> Result:
 
 def latest() -> dict[str, Result]:
     """The stored results, in the order of the report."""
-    found = {name: results.load(name) for name in EVALS}
-    return {name: result for name, result in found.items() if result}
+    stored = {name: results.load(name) for name in EVALS}
+    return {name: result for name, result in stored.items() if result}

@@ -2,9 +2,10 @@
 """What an allocation costs: exact guests, counted in instructions around cma_alloc()."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from lab import measure, stats, workloads
-from lab.evals.guests import Guest, Kernels, Said, run_all
+from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import POLICIES, Machine
 from lab.measure import BenchSample
 from lab.results import Line, Outcome, Plot, Run, Table
@@ -66,37 +67,31 @@ def _guests(kernels: Kernels, cpus: Iterable[int], script: str) -> list[Guest]:
     ]
 
 
-def _costs(samples: Iterable[BenchSample]) -> list[float]:
-    """Failures count too: their caller has waited as long."""
-    return [sample.alloc for sample in samples]
-
-
-def _run(said: Said) -> Run:
-    samples = {
-        f"{state} {pages} pages, instructions": _costs(found)
-        for state in STATES
-        for pages, found in measure.ladder(said[state]).items()
+def _run(output: Output) -> Run:
+    ladders = {state: measure.ladder(output[state]) for state in STATES}
+    costs = {
+        f"{state} {pages} pages, instructions": measure.costs(samples)
+        for state, by_pages in ladders.items()
+        for pages, samples in by_pages.items()
     }
-    area = said.gained("area", "before", "after")
+    area = output.gained("area", "before", "after")
     counters: dict[str, float] = {
         name: area[name] for name in ("stores", "loads", "recycles") if name in area
     }
     failures = {
-        f"{state} failures": sum(
-            not one.ok for found in measure.ladder(said[state]).values() for one in found
-        )
-        for state in STATES
+        f"{state} failures": sum(map(measure.failures, by_pages.values()))
+        for state, by_pages in ladders.items()
     }
-    return said.run(samples, {**counters, **failures})
+    return output.run(costs, {**counters, **failures})
 
 
 def _ladder_table(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Table:
     rows: list[list[str | float | None]] = []
     for pages in SIZES:
         for policy, samples in by_policy.items():
-            one = stats.summary(_costs(samples[pages]))
-            failed = sum(not sample.ok for sample in samples[pages])
-            rows.append([pages, policy, one.min, round(one.mean), one.p99, one.max, failed])
+            cost = stats.summary(measure.costs(samples[pages]))
+            failed = measure.failures(samples[pages])
+            rows.append([pages, policy, cost.min, round(cost.mean), cost.p99, cost.max, failed])
     return Table(
         f"Instructions of an allocation, {state}, {cpus} CPU",
         ("pages", "policy", "min", "mean", "p99", "max", "failed"),
@@ -107,7 +102,9 @@ def _ladder_table(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Ta
 
 def _ladder_plot(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Plot:
     lines = [
-        Line(policy, [(pages, stats.summary(_costs(samples[pages])).mean) for pages in SIZES])
+        Line(
+            policy, [(pages, stats.summary(measure.costs(samples[pages])).mean) for pages in SIZES]
+        )
         for policy, samples in by_policy.items()
     ]
     return Plot(
@@ -124,29 +121,29 @@ def _ladder_plot(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Plo
 def _ratio(a: Samples, b: Samples, what: str, sizes: Iterable[int]) -> list[float]:
     """Of one number of two policies' summaries, for each size."""
     return [
-        getattr(stats.summary(_costs(a[pages])), what)
-        / getattr(stats.summary(_costs(b[pages])), what)
+        getattr(stats.summary(measure.costs(a[pages])), what)
+        / getattr(stats.summary(measure.costs(b[pages])), what)
         for pages in sizes
     ]
 
 
 def ladder(kernels: Kernels) -> Outcome:
     """cost of an allocation by size, idle and loaded (paper Fig. 4, RFC's latency table)"""
-    said = run_all("alloc-ladder", _guests(kernels, CPUS, _script(SIZES, REPETITIONS)), 400)
-    found = {
+    outputs = run_all("alloc-ladder", _guests(kernels, CPUS, _script(SIZES, REPETITIONS)), 400)
+    ladders = {
         (cpus, state): {
-            policy: measure.ladder(said[f"{policy}, {cpus} CPU"][state]) for policy in POLICIES
+            policy: measure.ladder(outputs[f"{policy}, {cpus} CPU"][state]) for policy in POLICIES
         }
         for cpus in CPUS
         for state in STATES
     }
-    everywhere = [(both["gcma"], both["none"]) for both in found.values()]
-    loaded = [found[cpus, "loaded"] for cpus in CPUS]
-    medians = [stats.summary(_costs(one["gcma"][CDF_PAGES])) for one in loaded]
+    everywhere = [(by_policy["gcma"], by_policy["none"]) for by_policy in ladders.values()]
+    loaded = [ladders[cpus, "loaded"] for cpus in CPUS]
+    costs = [stats.summary(measure.costs(by_policy["gcma"][CDF_PAGES])) for by_policy in loaded]
     return Outcome(
-        runs=[_run(one) for one in said.values()],
-        tables=[_ladder_table(*key, both) for key, both in found.items()],
-        plots=[_ladder_plot(*key, both) for key, both in found.items()],
+        runs=[_run(output) for output in outputs.values()],
+        tables=[_ladder_table(*key, by_policy) for key, by_policy in ladders.items()],
+        plots=[_ladder_plot(*key, by_policy) for key, by_policy in ladders.items()],
         values={
             "alloc-gcma-none-mean": max(
                 max(_ratio(gcma, none, "mean", SIZES)) for gcma, none in everywhere
@@ -155,34 +152,37 @@ def ladder(kernels: Kernels) -> Outcome:
                 max(_ratio(gcma, none, "max", SIZES)) for gcma, none in everywhere
             ),
             "alloc-movable-gcma-1024": min(
-                _ratio(one["movable"], one["gcma"], "mean", [1024])[0] for one in loaded
+                _ratio(by_policy["movable"], by_policy["gcma"], "mean", [1024])[0]
+                for by_policy in loaded
             ),
             "alloc-movable-gcma-32768": min(
-                _ratio(one["movable"], one["gcma"], "mean", [32768])[0] for one in loaded
+                _ratio(by_policy["movable"], by_policy["gcma"], "mean", [32768])[0]
+                for by_policy in loaded
             ),
-            "alloc-gcma-worst-median": max(one.max / one.median for one in medians),
+            "alloc-gcma-worst-median": max(cost.max / cost.median for cost in costs),
         },
     )
 
 
 def cdf(kernels: Kernels) -> Outcome:
     """distribution of the cost of 1,024 pages, idle and loaded (paper Fig. 5)"""
-    said = run_all("alloc-cdf", _guests(kernels, [1], _script([CDF_PAGES], CDF_REPETITIONS)), 60)
+    guests = _guests(kernels, [1], _script([CDF_PAGES], CDF_REPETITIONS))
+    outputs = run_all("alloc-cdf", guests, 60)
     tables, plots = [], []
     for state in STATES:
         rows: list[list[str | float | None]] = []
         lines = []
         for policy in POLICIES:
-            samples = measure.ladder(said[f"{policy}, 1 CPU"][state])[CDF_PAGES]
-            one = stats.summary(_costs(samples))
-            failed = sum(not sample.ok for sample in samples)
-            rows.append([policy, one.min, one.median, one.p99, one.max, failed])
-            lines.append(Line(policy, stats.cdf(_costs(samples))))
+            samples = measure.ladder(outputs[f"{policy}, 1 CPU"][state])[CDF_PAGES]
+            cost = stats.summary(measure.costs(samples))
+            failed = measure.failures(samples)
+            rows.append([policy, cost.min, cost.median, cost.p99, cost.max, failed])
+            lines.append(Line(policy, stats.cdf(measure.costs(samples))))
         columns = ("policy", "min", "median", "p99", "max", "failed")
         tables.append(Table(f"Instructions for {CDF_PAGES} pages, {state}", columns, rows))
         title = f"{CDF_PAGES} pages, {state}"
         plots.append(Plot(title, "cdf", "instructions", "share of allocations", lines, log_x=True))
-    return Outcome([_run(one) for one in said.values()], tables, plots)
+    return Outcome([_run(output) for output in outputs.values()], tables, plots)
 
 
 # References to pages
@@ -221,15 +221,16 @@ def pins(kernels: Kernels) -> Outcome:
         )
         for policy in POLICIES
     ]
-    said = run_all("pins", guests, 90)
+    outputs = run_all("pins", guests, 90)
     rows: list[list[str | float | None]] = []
     runs, failures = [], {}
-    for policy, one in said.items():
-        samples = [sample for found in measure.ladder(one["alloc"]).values() for sample in found]
-        costs = stats.summary(_costs(samples))
-        failures[policy] = sum(not sample.ok for sample in samples)
-        rows.append([policy, len(samples), failures[policy], costs.median, costs.max])
-        runs.append(one.run({"instructions": _costs(samples)}, {"failures": failures[policy]}))
+    for policy, output in outputs.items():
+        samples = [*chain.from_iterable(measure.ladder(output["alloc"]).values())]
+        costs = measure.costs(samples)
+        cost = stats.summary(costs)
+        failures[policy] = measure.failures(samples)
+        rows.append([policy, len(samples), failures[policy], cost.median, cost.max])
+        runs.append(output.run({"instructions": costs}, {"failures": failures[policy]}))
     table = Table(
         "Allocations while pipes hold references to page-cache and anonymous pages",
         ("policy", "allocations", "failed", "median instructions", "max"),

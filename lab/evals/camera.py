@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lab import measure, paths, stats, workloads
-from lab.evals.guests import Guest, Kernels, Said, run_all
+from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import POLICIES, Disk, Machine
 from lab.measure import Allocation
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
@@ -80,8 +80,12 @@ class Shots:
     use: float | None  # share of the area that holds something, %
 
     @property
+    def failed_allocations(self) -> int:
+        return sum(not allocation.ok for allocation in self.allocations)
+
+    @property
     def microseconds(self) -> list[float]:
-        return [one.microseconds for one in self.allocations]
+        return [allocation.microseconds for allocation in self.allocations]
 
 
 @contextmanager
@@ -107,59 +111,64 @@ def _guest(kernels: Kernels, policy: str, disk: Disk, script: str) -> Guest:
     return Guest(policy, kernels("prod"), machine, script, exact=False, timeout=600)
 
 
-def _area_use(said: Said, policy: str) -> float | None:
+def _area_use(output: Output, policy: str) -> float | None:
     """How much of the area held tenants, or, with movable, was not free."""
     total = AREA_MIB * 256
     if policy == "gcma":
-        found = measure.counters(said["area after"])
-        return 100 * (found["tenants_file"] + found.get("tenants_swap", 0)) / total
+        area = measure.counters(output["area after"])
+        return 100 * (area["tenants_file"] + area.get("tenants_swap", 0)) / total
     if policy == "movable":
-        return 100 * (1 - measure.counters(said["vmstat after"])["nr_free_cma"] / total)
+        return 100 * (1 - measure.counters(output["vmstat after"])["nr_free_cma"] / total)
     return 0.0
 
 
-def _shots(said: Said, policy: str) -> Shots:
-    lines = [line.split() for line in said["photos"].splitlines() if line.strip()]
+def _shots(output: Output, policy: str) -> Shots:
+    lines = [line.split() for line in output["photos"].splitlines() if line.strip()]
     return Shots(
         photos=[int(micro) / 1000 for micro, _ in lines],
         failed=sum(ok != "1" for _, ok in lines),
-        allocations=measure.allocations(said["trace"]),
-        sectors_read=said.sectors_read("vda", "before", "after"),
-        use=_area_use(said, policy),
+        allocations=measure.allocations(output["trace"]),
+        sectors_read=output.sectors_read("vda", "before", "after"),
+        use=_area_use(output, policy),
     )
 
 
-def _run(said: Said, shots: Shots) -> Run:
+def _run(output: Output, shots: Shots) -> Run:
     samples = {"photo, ms": shots.photos, "allocation, us": shots.microseconds}
     counters = {
         "photos failed": shots.failed,
-        "allocations failed": sum(not one.ok for one in shots.allocations),
+        "allocations failed": shots.failed_allocations,
         "sectors read": shots.sectors_read,
     }
-    return said.run(samples, counters)
+    return output.run(samples, counters)
 
 
 def _latency_table(title: str, by_policy: Mapping[str, tuple[Sequence[float], int]]) -> Table:
     rows: list[list[Cell]] = []
     for policy, (samples, failed) in by_policy.items():
-        one = stats.summary(samples)
-        rows.append([policy, one.count, one.min, one.median, one.p99, one.max, failed])
+        summary = stats.summary(samples)
+        rows.append(
+            [
+                *(policy, summary.count, summary.min, summary.median),
+                *(summary.p99, summary.max, failed),
+            ]
+        )
     columns = ("policy", "count", "min", "median", "p99", "max", "failed")
     return Table(title, columns, rows, "Percentiles are nearest-rank.")
 
 
-def _outcome(said: Mapping[str, Said]) -> Outcome:
-    found = {policy: _shots(one, policy) for policy, one in said.items()}
-    photos = {policy: (one.photos, one.failed) for policy, one in found.items()}
+def _outcome(outputs: Mapping[str, Output]) -> Outcome:
+    by_policy = {policy: _shots(output, policy) for policy, output in outputs.items()}
+    photos = {policy: (shots.photos, shots.failed) for policy, shots in by_policy.items()}
     allocations = {
-        policy: (one.microseconds, sum(not a.ok for a in one.allocations))
-        for policy, one in found.items()
+        policy: (shots.microseconds, shots.failed_allocations)
+        for policy, shots in by_policy.items()
     }
     background: list[list[Cell]] = [
-        [policy, one.sectors_read / 2048, one.use] for policy, one in found.items()
+        [policy, shots.sectors_read / 2048, shots.use] for policy, shots in by_policy.items()
     ]
     return Outcome(
-        runs=[_run(said[policy], one) for policy, one in found.items()],
+        runs=[_run(outputs[policy], shots) for policy, shots in by_policy.items()],
         tables=[
             _latency_table("Photo shot, ms", photos),
             _latency_table("Allocation in it (cma_alloc), us", allocations),
@@ -170,9 +179,9 @@ def _outcome(said: Mapping[str, Said]) -> Outcome:
             ),
         ],
         plots=[
-            _cdf("Photo shot", "ms", {policy: one.photos for policy, one in found.items()}),
+            _cdf("Photo shot", "ms", {policy: of[0] for policy, of in photos.items()}),
             replace(
-                _cdf("Allocation", "us", {name: one.microseconds for name, one in found.items()}),
+                _cdf("Allocation", "us", {policy: of[0] for policy, of in allocations.items()}),
                 log_x=True,
             ),
         ],
@@ -213,12 +222,13 @@ def background(kernels: Kernels) -> Outcome:
     """what a background job loses to photos taken all the time (paper Fig. 7, RFC's table)"""
     with card() as disk:
         guests = [_guest(kernels, policy, disk, TIMED) for policy in POLICIES]
-        said = run_all("background job", guests, SECONDS)
+        outputs = run_all("background job", guests, SECONDS)
     rate = {
         policy: [
-            pages / cycles for pages, cycles in map(measure.job, (one["alone"], one["camera"]))
+            pages / cycles
+            for pages, cycles in map(measure.job, (output["alone"], output["camera"]))
         ]
-        for policy, one in said.items()
+        for policy, output in outputs.items()
     }
     base = rate["none"][0]
     states = ("alone", "with the camera")
@@ -232,8 +242,8 @@ def background(kernels: Kernels) -> Outcome:
     ]
     return Outcome(
         [
-            one.run(counters={"rate alone": rate[p][0], "rate": rate[p][1]})
-            for p, one in said.items()
+            output.run(counters={"rate alone": rate[p][0], "rate": rate[p][1]})
+            for p, output in outputs.items()
         ],
         [
             Table(

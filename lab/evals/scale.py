@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Do costs grow with the area or with the CPUs? Exact guests."""
 
-from lab import machine, measure, stats, workloads
-from lab.evals.guests import Guest, Kernels, Said, run_all
-from lab.evals.overhead import load_cost, reclaim_cost, tenant_guest
+from lab import machine, measure, stats, tenants, workloads
+from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import POLICIES
 from lab.results import Cell, Line, Outcome, Plot, Table
 
@@ -42,11 +41,10 @@ def _alloc_guest(kernels: Kernels, policy: str, area: int, cpus: int) -> Guest:
     )
 
 
-def _medians(said: Said) -> dict[int, float]:
-    samples = measure.ladder(said["alloc"])
+def _medians(output: Output) -> dict[int, float]:
     return {
-        pages: stats.percentile([sample.alloc for sample in found], 50)
-        for pages, found in samples.items()
+        pages: stats.percentile(measure.costs(samples), 50)
+        for pages, samples in measure.ladder(output["alloc"]).items()
     }
 
 
@@ -54,25 +52,25 @@ def scale(kernels: Kernels) -> Outcome:
     """cost of allocations, stores and loads by size of the area and number of CPUs"""
     shapes = _shapes()
     guests = [_alloc_guest(kernels, policy, *shape) for shape in shapes for policy in POLICIES]
-    tenants = {
-        (policy, shape): tenant_guest(
+    pairs = {
+        (policy, shape): tenants.guest(
             kernels, f"tenants, {policy}, {shape[0]} MiB, {shape[1]} CPU", policy, *shape
         )
         for shape in shapes
         for policy in ("none", "gcma")
     }
-    said = run_all("scale", [*guests, *tenants.values()], 25)
+    outputs = run_all("scale", [*guests, *pairs.values()], 25)
     rows: list[list[Cell]] = []
     tenant_rows: list[list[Cell]] = []
     runs = []
     for area, cpus in shapes:
         for policy in POLICIES:
-            one = said[f"{policy}, {area} MiB, {cpus} CPU"]
-            medians = _medians(one)
+            output = outputs[f"{policy}, {area} MiB, {cpus} CPU"]
+            medians = _medians(output)
             rows.append([area, cpus, policy, *medians.values()])
-            runs.append(one.run(counters={f"{n} pages": cost for n, cost in medians.items()}))
-        none, gcma = (said[tenants[policy, (area, cpus)].name] for policy in ("none", "gcma"))
-        store, load = reclaim_cost(gcma) - reclaim_cost(none), load_cost(gcma)
+            runs.append(output.run(counters={f"{n} pages": cost for n, cost in medians.items()}))
+        none, gcma = (outputs[pairs[policy, (area, cpus)].name] for policy in ("none", "gcma"))
+        store, load = tenants.store_cost(none, gcma), tenants.load_cost(none, gcma)
         tenant_rows.append([area, cpus, round(store), round(load)])
         runs += [none.run(), gcma.run(counters={"store": store, "load": load})]
     head = ("area, MiB", "CPUs")

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from lab import export, paths, source, systems, workloads
 from lab.errors import LabError
-from lab.evals.guests import Guest, Kernels, run_all
+from lab.guests import Guest, Kernels, run_all
 from lab.machine import Machine
 from lab.results import Cell, Outcome, Table
 from lab.source import Series

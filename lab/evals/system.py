@@ -2,7 +2,7 @@
 """Does the machine become slower (paper Table 3)? The fixed mix in parts, on each policy."""
 
 from lab import measure, workloads
-from lab.evals.guests import Guest, Kernels, run_all
+from lab.guests import Guest, Kernels, run_all
 from lab.machine import POLICIES, Machine
 from lab.results import Cell, Outcome, Table
 
@@ -38,12 +38,12 @@ def system(kernels: Kernels) -> Outcome:
         )
         for p in POLICIES
     ]
-    said = run_all("system", guests, 10)
-    found = {policy: measure.counters(one["primitives"]) for policy, one in said.items()}
+    outputs = run_all("system", guests, 10)
+    costs = {policy: measure.counters(outputs[policy]["primitives"]) for policy in POLICIES}
     rows: list[list[Cell]] = [
-        [what, *(found[policy][name] for policy in POLICIES)] for name, what in NAMES.items()
+        [what, *(costs[policy][name] for policy in POLICIES)] for name, what in NAMES.items()
     ]
     return Outcome(
-        [said[policy].run(counters=found[policy]) for policy in POLICIES],
+        [outputs[policy].run(counters=costs[policy]) for policy in POLICIES],
         [Table("Instructions", ("what", *POLICIES), rows, "Mean of 2,000 of each.")],
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lab import workloads
-from lab.evals.guests import Guest, Kernels, Said, run_all
+from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
@@ -112,16 +112,16 @@ def belady(trace: Trace, frames: int) -> int:
 def _next_reads(trace: Trace) -> list[int]:
     """For each step, when its page comes into the page cache next."""
     upcoming: dict[int, int] = {}
-    found = [len(trace.steps)] * len(trace.steps)
+    next_reads = [len(trace.steps)] * len(trace.steps)
     for number in range(len(trace.steps) - 1, -1, -1):
         step = trace.steps[number]
         if step is None:
             continue
         added, page = step
-        found[number] = upcoming.get(page, len(trace.steps))
+        next_reads[number] = upcoming.get(page, len(trace.steps))
         if added:
             upcoming[page] = number
-    return found
+    return next_reads
 
 
 def _guest(kernels: Kernels, job: str, variant: str, traced: bool = False) -> Guest:
@@ -140,17 +140,17 @@ def _guest(kernels: Kernels, job: str, variant: str, traced: bool = False) -> Gu
     )
 
 
-def _sectors(said: Said) -> int:
-    return said.sectors_read("disk", "before", "after")
+def _sectors(output: Output) -> int:
+    return output.sectors_read("disk", "before", "after")
 
 
-def _run(said: Said) -> Run:
-    counters: dict[str, float] = {"sectors read": _sectors(said)}
-    area = said.gained("area", "before", "after") if "area before" in said.sections else {}
+def _run(output: Output) -> Run:
+    counters: dict[str, float] = {"sectors read": _sectors(output)}
+    area = output.gained("area", "before", "after") if "area before" in output.sections else {}
     for name in ("stores", "loads", "misses", "recycles", "refused_admission"):
         if name in area:
             counters[name] = area[name]
-    return said.run(counters=counters)
+    return output.run(counters=counters)
 
 
 def _avoided(reads: Mapping[str, float], variant: str, best: str) -> float:
@@ -169,11 +169,11 @@ def tenancy(kernels: Kernels) -> Outcome:
     """what an idle area is worth: disk sectors read by jobs larger than memory"""
     guests = [_guest(kernels, job, variant) for job in JOBS for variant in VARIANTS]
     traces = [_guest(kernels, job, NONE, traced=True) for job in JOBS]
-    said = run_all("tenancy", [*guests, *traces], 30)
+    outputs = run_all("tenancy", [*guests, *traces], 30)
     reads: dict[str, dict[str, float]] = {}
     for job in JOBS:
-        reads[job] = {variant: _sectors(said[f"{job}, {variant}"]) for variant in VARIANTS}
-        traced = said[f"{job}, {NONE}, traced"]
+        reads[job] = {variant: _sectors(outputs[f"{job}, {variant}"]) for variant in VARIANTS}
+        traced = outputs[f"{job}, {NONE}, traced"]
         # the tracer's own memory changes the reads a little: scale to the untraced run
         trace = read_trace(traced["evictions"])
         share = belady(trace, AREA_MIB * 256) / max(belady(trace, 0), 1)
@@ -189,7 +189,7 @@ def tenancy(kernels: Kernels) -> Outcome:
     ]
     scan = reads["scan"]
     return Outcome(
-        [_run(one) for one in said.values()],
+        [_run(output) for output in outputs.values()],
         [
             Table(
                 "Sectors read from disk",

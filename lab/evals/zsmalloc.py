@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """compact-fit beside zsmalloc: compressed pages of real programs, in exact guests."""
 
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import boot, measure, paths, workloads
-from lab.errors import LabError
-from lab.evals.guests import Guest, Kernels, Said, run_all
+from lab import boot, measure, paths, process, workloads
+from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Table
 
@@ -35,11 +33,11 @@ trees = [compile(open(name).read(), name, "exec", 0x400) for name in sys.argv[1:
 posix._exit(0)
 """
 
-Found = Mapping[tuple[str, int, str], Mapping[str, int]]  # compressor, percent, heap -> numbers
+Numbers = Mapping[tuple[str, int, str], Mapping[str, int]]  # compressor, percent, heap -> numbers
 
 
 @dataclass(frozen=True)
-class Workload:
+class PageSource:
     """A program whose anonymous pages are compressed."""
 
     name: str
@@ -47,51 +45,47 @@ class Workload:
     files: Mapping[str, Path]
 
 
-def compiler() -> Workload:
+def compiler() -> PageSource:
     """GCC proper, on the library itself."""
-    proper = _output(["gcc", "-print-prog-name=cc1"]).strip()
+    proper = process.run(["gcc", "-print-prog-name=cc1"]).stdout.strip()
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)
     unit = folder / "compactfit.i"
     library = paths.REPO / "compactfit"
-    unit.write_text(
-        _output(["gcc", "-E", "-P", f"-I{library}/include", str(library / "src/compactfit.c")])
-    )
-    return Workload(
+    source = str(library / "src/compactfit.c")
+    unit.write_text(process.run(["gcc", "-E", "-P", f"-I{library}/include", source]).stdout)
+    return PageSource(
         "compiler",
         f"{proper} -fpreprocessed -quiet -O2 -g /compactfit.i -o /tmp/compactfit.s",
         {"/compactfit.i": unit, **boot.programs([proper])},
     )
 
 
-def interpreter() -> Workload:
+def interpreter() -> PageSource:
     """Python, on the lab itself."""
-    version = _output([str(PYTHON), "-c", "import encodings; print(encodings.__path__[0])"]).strip()
-    encodings = {str(path): path for path in Path(version).glob("*.py")}
-    sources = {f"/lab/{path.name}": path for path in sorted((paths.REPO / "lab").rglob("*.py"))}
+    where = [str(PYTHON), "-c", "import encodings; print(encodings.__path__[0])"]
+    folder = Path(process.run(where).stdout.strip())
+    encodings = {str(path): path for path in folder.glob("*.py")}
+    lab = paths.REPO / "lab"
+    sources = {
+        f"/lab/{'-'.join(path.relative_to(lab).parts)}": path for path in sorted(lab.rglob("*.py"))
+    }
     script = paths.cache() / "guest/parse.py"
     script.parent.mkdir(exist_ok=True)
     script.write_text(PARSE)
-    return Workload(
+    return PageSource(
         "interpreter",
         f"{PYTHON} -I -S /parse.py /lab/*.py",
         {"/parse.py": script, **encodings, **sources, **boot.programs([str(PYTHON)])},
     )
 
 
-def _output(command: list[str]) -> str:
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode:
-        raise LabError(f"{command[0]} failed", answer.stderr.strip())
-    return answer.stdout
-
-
 def _command(section: str, command: str) -> str:
     return f'section "{section}"\necho "{command}" >{BENCH}/run\ncat {BENCH}/run\n'
 
 
-def _script(workload: Workload) -> str:
-    lines = [f"anon {BENCH}/pages {workload.command} >/dev/null\n"]
+def _script(pages: PageSource) -> str:
+    lines = [f"anon {BENCH}/pages {pages.command} >/dev/null\n"]
     for compressor in COMPRESSORS:
         for percent in PERCENTS:
             for allocator, page_size, title in HEAPS:
@@ -116,9 +110,9 @@ def _guest(kernels: Kernels, name: str, script: str, files: Mapping[str, Path]) 
     return Guest(name, kernels("prod"), machine, script, {**workloads.files("anon"), **files})
 
 
-def read_fills(said: Said) -> Found:
+def read_fills(output: Output) -> Numbers:
     return {
-        (compressor, percent, title): measure.counters(said[f"{compressor} {percent} {title}"])
+        (compressor, percent, title): measure.counters(output[f"{compressor} {percent} {title}"])
         for compressor in COMPRESSORS
         for percent in PERCENTS
         for _, _, title in HEAPS
@@ -135,9 +129,9 @@ def overhead(numbers: Mapping[str, int], used: str, payload: str) -> float:
     return 100 * (numbers[used] / numbers[payload] - 1)
 
 
-def _memory(name: str, found: Found) -> Table:
+def _memory(name: str, fills: Numbers) -> Table:
     rows: list[list[Cell]] = []
-    for (compressor, percent, heap), numbers in found.items():
+    for (compressor, percent, heap), numbers in fills.items():
         rows.append(
             [
                 *(compressor, percent, heap),
@@ -158,9 +152,9 @@ def _memory(name: str, found: Found) -> Table:
     )
 
 
-def _costs(name: str, found: Found) -> Table:
+def _costs(name: str, fills: Numbers) -> Table:
     rows: list[list[Cell]] = []
-    for (compressor, percent, heap), numbers in found.items():
+    for (compressor, percent, heap), numbers in fills.items():
         if percent != PERCENTS[-1]:
             continue
         rows.append(
@@ -184,8 +178,8 @@ def _costs(name: str, found: Found) -> Table:
 WHAT = {"alloc": "allocation", "access": "access", "free": "free", "again": "allocation again"}
 
 
-def _worst_plot(said: Said) -> Plot:
-    lines = [Line(title, read_worst(said[f"worst {title}"])) for _, _, title in HEAPS]
+def _worst_plot(output: Output) -> Plot:
+    lines = [Line(title, read_worst(output[f"worst {title}"])) for _, _, title in HEAPS]
     return Plot(
         "The longest that compaction keeps an allocation waiting",
         "lines",
@@ -197,19 +191,19 @@ def _worst_plot(said: Said) -> Plot:
     )
 
 
-def _longest(said: Said) -> dict[str, tuple[float, float]]:
+def _longest(output: Output) -> dict[str, tuple[float, float]]:
     """Heap -> the longest wait, and the size of object that has it."""
     return {
-        title: max((cost, size) for size, cost in read_worst(said[f"worst {title}"]))
+        title: max((cost, size) for size, cost in read_worst(output[f"worst {title}"]))
         for _, _, title in HEAPS
     }
 
 
-def _worst_table(said: Said) -> Table:
+def _worst_table(output: Output) -> Table:
     return Table(
         "The longest that compaction keeps an allocation waiting",
         ("heap", "instructions", "bytes of an object"),
-        [[title, cost, size] for title, (cost, size) in _longest(said).items()],
+        [[title, cost, size] for title, (cost, size) in _longest(output).items()],
         "zsmalloc: zs_compact() of as many groups of pages with one object each as objects fit into"
         " a group, less that of an empty pool: so long zs_malloc() of the same size waits. Who maps"
         " or frees makes zs_compact() let go after the object at hand. compact-fit: all wait for"
@@ -218,13 +212,13 @@ def _worst_table(said: Said) -> Table:
 
 
 def values(
-    all_found: Iterable[Found], longest: Mapping[str, tuple[float, float]]
+    programs: Iterable[Numbers], longest: Mapping[str, tuple[float, float]]
 ) -> dict[str, float]:
     """The figures."""
     freed, compacted = [], []
-    for found in all_found:
+    for fills in programs:
         for compressor in COMPRESSORS:
-            ours, theirs = (found[compressor, PERCENTS[-1], name] for name in (CHOSEN, ZSMALLOC))
+            ours, theirs = (fills[compressor, PERCENTS[-1], name] for name in (CHOSEN, ZSMALLOC))
             freed.append(ours["freed"] / theirs["freed"])
             compacted.append(ours["freed"] / theirs["compacted"])
     return {
@@ -236,28 +230,28 @@ def values(
 
 def evaluation(kernels: Kernels) -> Outcome:
     """compact-fit beside zsmalloc: compressed pages of a compiler and an interpreter"""
-    chosen = [compiler(), interpreter()]
-    guests = [_guest(kernels, one.name, _script(one), one.files) for one in chosen]
+    sources = [compiler(), interpreter()]
+    guests = [_guest(kernels, pages.name, _script(pages), pages.files) for pages in sources]
     guests.append(_guest(kernels, "worst", _worst_script(), {}))
-    said = run_all("compactfit-kernel", guests, 60)
-    found = {one.name: read_fills(said[one.name]) for one in chosen}
+    outputs = run_all("compactfit-kernel", guests, 60)
+    by_source = {pages.name: read_fills(outputs[pages.name]) for pages in sources}
     runs = [
-        said[name].run(
+        outputs[name].run(
             counters={
                 " ".join(map(str, (*key, what))): value
                 for key, numbers in fills.items()
                 for what, value in numbers.items()
             }
         )
-        for name, fills in found.items()
+        for name, fills in by_source.items()
     ]
     return Outcome(
-        [*runs, said["worst"].run()],
+        [*runs, outputs["worst"].run()],
         [
-            *(_memory(name, fills) for name, fills in found.items()),
-            *(_costs(name, fills) for name, fills in found.items()),
-            _worst_table(said["worst"]),
+            *(_memory(name, fills) for name, fills in by_source.items()),
+            *(_costs(name, fills) for name, fills in by_source.items()),
+            _worst_table(outputs["worst"]),
         ],
-        [_worst_plot(said["worst"])],
-        values(found.values(), _longest(said["worst"])),
+        [_worst_plot(outputs["worst"])],
+        values(by_source.values(), _longest(outputs["worst"])),
     )

@@ -5,7 +5,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from lab import console, setup, traces
+from lab import console, setup
+from lab.compactfit import recording, tuning
 from lab.errors import LabError
 from lab.verbs import add_json, print_json
 
@@ -55,21 +56,21 @@ def _record(args: argparse.Namespace) -> int:
     if not command:
         raise LabError("nothing to record: ./gcma compactfit record -- COMMAND")
     setup.install_packages()
-    status, found = traces.record(command, Path(args.output), quiet=args.json)
+    status, traces = recording.record(command, Path(args.output), quiet=args.json)
     if args.json:
-        print_json({"status": status, "traces": list(map(str, found))})
+        print_json({"status": status, "traces": list(map(str, traces))})
     else:
-        for trace in found:
+        for trace in traces:
             console.say(f"recorded {trace}")
     return status
 
 
 def _tune(args: argparse.Namespace) -> int:
-    memory = traces.parse_bytes(args.memory) if args.memory else None
+    memory = tuning.parse_bytes(args.memory) if args.memory else None
     setup.install_packages()
-    found = traces.tune(Path(args.trace), memory)
+    choice = tuning.tune(Path(args.trace), memory)
     if args.json:
-        print_json(found)
+        print_json(choice)
     else:
-        traces.show(found)
+        tuning.show(choice)
     return 0

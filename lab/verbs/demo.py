@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import demo, results, setup
+from lab import demo, present, results, setup
 from lab.verbs import add_json
 
 
@@ -25,6 +25,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(results.to_json(result), end="")
     else:
-        demo.show(result)
+        present.show(result)
         print(f"\n{folder / 'report.html'}  {folder / 'results.json'}")
     return 0

@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import demo, evals, results, setup
+from lab import evals, present, results, setup
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json == "-":
         print(results.to_json(result), end="")
         return 0
-    demo.show(result)
+    present.show(result)
     if args.json:
         results.write_file(Path(args.json), results.to_json(result))
     return 0

@@ -21,9 +21,9 @@ def run(args: argparse.Namespace) -> int:
         for name in evals.EVALS:
             if any(promise.eval == name for promise in promises):
                 evals.run(name)
-    found = figures.standings(promises, evals.latest())
+    standings = figures.standings(promises, evals.latest())
     if args.json:
-        print_json([{**asdict(one.figure), "taken": one.taken} for one in found])
+        print_json([{**asdict(standing.figure), "taken": standing.taken} for standing in standings])
     else:
-        console.show(figures.table(found))
-    return 1 if any(one.figure.holds is False for one in found) else 0
+        console.show(figures.table(standings))
+    return 1 if any(standing.figure.holds is False for standing in standings) else 0

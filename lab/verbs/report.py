@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import demo, evals
+from lab import evals, present
 from lab.errors import LabError
 from lab.verbs import add_json, print_json
 
@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> int:
     if not latest:
         raise LabError("nothing was measured yet: run ./gcma eval NAME, or ./gcma demo")
     chosen = list(latest.values())
-    demo.write_report(Path(args.file), chosen)
-    pictures = demo.write_pictures(Path(args.plots), chosen) if args.plots else []
+    present.write_report(Path(args.file), chosen)
+    pictures = present.write_pictures(Path(args.plots), chosen) if args.plots else []
     if args.json:
         known = {"report": args.file, "evals": list(latest), "plots": list(map(str, pictures))}
         print_json(known)

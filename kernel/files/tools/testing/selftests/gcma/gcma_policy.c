@@ -244,21 +244,23 @@ static void three_words(void)
 
 static void vmstat_agrees(void)
 {
-	static const struct { const char *event, *counter; } pairs[] = {
-		{ "gcma_store", "stores" }, { "gcma_load", "loads" }, { "gcma_miss", "misses" },
-		{ "gcma_recycle", "recycles" },
+	static const char * const names[] = {
+		"stores", "loads", "misses", "recycles", "dropped", "revoked", "refused_fs",
+		"refused_large", "refused_private", "refused_partial", "refused_failed",
+		"refused_admission", "refused_busy", "refused_passed",
 	};
 
 	need_gcma();
-	vm_event("gcma_refuse");
-	for (unsigned int i = 0; i < ARRAY_SIZE(pairs); i++) {
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
 		/* others may be at work: between two looks */
-		unsigned long low = counter(pairs[i].counter), events = vm_event(pairs[i].event);
-		unsigned long high = counter(pairs[i].counter);
+		unsigned long low = counter(names[i]), events, high;
+		char event[32];
 
+		snprintf(event, sizeof(event), "gcma_%s", names[i]);
+		events = vm_event(event);
+		high = counter(names[i]);
 		if (events < low || events > high)
-			fail("%s is %lu, %s %lu to %lu", pairs[i].event, events, pairs[i].counter,
-			     low, high);
+			fail("%s is %lu, %s %lu to %lu", event, events, names[i], low, high);
 	}
 }
 

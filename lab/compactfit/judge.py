@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the library's tests and tools print, as cases."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lab import console, ktap
+from lab.compactfit import traces
+from lab.compactfit.build import Preset
+from lab.ktap import Case
+from lab.process import Finished
+
+CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
+FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
+FUZZ_DETAIL = 4000  # letters at the end of what libFuzzer prints
+BRANCHES = 95.0  # percent of the library's that the tests have to take
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The cases of a step, and what to read if one failed."""
+
+    cases: list[Case]
+    detail: str = ""
+
+
+def commands(answers: Mapping[str, Finished]) -> StepResult:
+    """A case for each name, whose command has to end with 0."""
+    failed = [answer for answer in answers.values() if answer.returncode]
+    return StepResult(
+        [Case(name, answer.returncode == 0) for name, answer in answers.items()],
+        "\n".join(answer.stdout + answer.stderr for answer in failed),
+    )
+
+
+def programs(preset: Preset, answers: Mapping[str, Finished]) -> StepResult:
+    """The cases that programs reported. One that reports no failure has to end well."""
+    cases: list[Case] = []
+    details: list[str] = []
+    for program, answer in answers.items():
+        reported = ktap.parse(answer.stdout)
+        if not reported or (answer.returncode and all(case.passed for case in reported)):
+            reported.append(Case(f"{program} ends well", passed=False))
+            details.append(answer.stdout + answer.stderr)
+        cases += [replace(case, name=f"{case.name} ({preset.name})") for case in reported]
+    return StepResult(cases, "\n".join(details))
+
+
+def cargo(answer: Finished) -> StepResult:
+    """The cases of `cargo test`."""
+    cases = cargo_cases(answer.stdout)
+    if answer.returncode or not cases:
+        cases.append(Case("cargo test ends well", passed=False))
+        return StepResult(cases, answer.stdout + answer.stderr)
+    return StepResult(cases)
+
+
+def cargo_cases(text: str) -> list[Case]:
+    matches = [CARGO_RESULT.match(line) for line in text.splitlines()]
+    return [
+        Case(f"{match['name']} (rust)", match["result"] != "FAILED", match["result"] == "ignored")
+        for match in matches
+        if match
+    ]
+
+
+def fuzzing(seconds: int, answer: Finished) -> StepResult:
+    """Did libFuzzer find nothing?"""
+    name = f"fuzzing for {seconds} s finds nothing"
+    if answer.returncode == 0:
+        return StepResult([Case(name, passed=True)])
+    wrong = [line for line in answer.stderr.splitlines() if FUZZ_WRONG.search(line)]
+    case = Case(name, passed=False, why="; ".join(wrong[:3]))
+    return StepResult([case], answer.stderr[-FUZZ_DETAIL:])
+
+
+def needs(preset: Preset, symbols: str) -> Case:
+    """Does the library for another machine call nothing but what its compiler has to bring?"""
+    undefined = set(re.findall(r"^ +U (\S+)$", symbols, flags=re.M)) - preset.calls
+    name = f"the library needs nothing else ({preset.name})"
+    return Case(name, not undefined, why=" ".join(sorted(undefined)))
+
+
+def replay(allocator: str, answer: Finished) -> Case:
+    """Is what is known of the small trace found when it is replayed on this allocator?"""
+    name = f"a trace is replayed on {allocator}"
+    if answer.returncode:
+        return Case(name, passed=False, why=answer.stderr.strip())
+    return replay_numbers(name, json.loads(answer.stdout))
+
+
+def replay_numbers(name: str, numbers: Mapping[str, Any]) -> Case:
+    peak = traces.SMALL_PEAK
+    least = numbers["least_memory"]
+    holds = (
+        numbers["peak"] == peak
+        and numbers["calls"] == traces.SMALL_CALLS
+        and numbers["failed"] == numbers["refused"] == 0
+        and (least is None or peak <= least <= 2 * peak)
+        and numbers["footprint"]["peak"] >= peak
+        and all(numbers[call]["mean"] > 10 for call in ("malloc", "free", "realloc"))
+    )
+    return Case(name, holds, why="" if holds else json.dumps(numbers))
+
+
+def coverage(answer: Finished) -> Case:
+    """What gcovr counts."""
+    if answer.returncode:
+        return Case("gcovr counts branches", passed=False, why=answer.stderr.strip())
+    return branches(float(json.loads(answer.stdout)["branch_percent"]))
+
+
+def branches(percent: float) -> Case:
+    """Are these percent of the library's branches enough?"""
+    console.say(f"compactfit: the tests take {percent} % of the library's branches")
+    why = "" if percent >= BRANCHES else f"they take {percent} %"
+    return Case(
+        f"the tests take {BRANCHES:g} % of the library's branches", percent >= BRANCHES, why=why
+    )
