@@ -599,7 +599,7 @@ static void fsx(void)
 	}
 	stores = counter("stores") - stores;
 	loads = counter("loads") - loads;
-	diag("seed %llu: %lu operations, %lu pages stored, %lu loaded, %lu direct transfers refused",
+	diag("seed %llu: %lu operations, %lu stores, %lu loads, %lu direct transfers refused",
 	     (unsigned long long)options.seed, operations, stores, loads, refused);
 }
 

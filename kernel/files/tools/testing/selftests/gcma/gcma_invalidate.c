@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/falloc.h>
-#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/fscrypt.h>
 #include <linux/loop.h>
@@ -570,28 +569,13 @@ static void closed_and_reopened(void)
 	subject_check(&s);
 }
 
-/* Where the file lies on the device, if in one piece */
-static off_t data_offset(int fd)
-{
-	char space[sizeof(struct fiemap) + sizeof(struct fiemap_extent)] = { 0 };
-	struct fiemap *map = (void *)space;
-
-	map->fm_length = BYTES;
-	map->fm_flags = FIEMAP_FLAG_SYNC;
-	map->fm_extent_count = 1;
-	MUST(ioctl(fd, FS_IOC_FIEMAP, map));
-	if (map->fm_mapped_extents != 1 || map->fm_extents[0].fe_length < BYTES)
-		skip("the file is not in one piece");
-	return map->fm_extents[0].fe_physical;
-}
-
 static void changed_while_unmounted(void)
 {
 	struct subject s;
 	off_t at;
 
 	subject_new(&s, 25);
-	at = data_offset(s.fd);
+	at = data_offset(s.fd, BYTES);
 	subject_read(&s, "before");
 	subject_evict(&s);
 	close(s.fd);

@@ -161,9 +161,9 @@ static void fsx_under_primaries(void)
 }
 
 /*
- * The whole area: every tenant has to go. A file that is read meanwhile comes from the disk, and one
- * that is read only afterwards as well, though the frames are free again and hold the primary's
- * bytes.
+ * The whole area: every tenant has to go. A file that is read meanwhile comes from the disk, and
+ * one that is read only afterwards as well, though the frames are free again and hold the
+ * primary's bytes.
  */
 static void whole_area(void)
 {

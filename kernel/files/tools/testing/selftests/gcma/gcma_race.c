@@ -6,6 +6,11 @@
  * While one thread changes the whole file, another reads pages of it and evicts them at once, so
  * that tenants of old content appear in the middle of the change, and a process reclaims. As
  * soon as the change returns, its thread reads the pages and compares them with what it wrote.
+ *
+ * What changes behind the page cache is followed by an invalidation that does not wait: it passes
+ * by what reclaim has locked, and reclaim must not keep a copy of that then. Nobody reads
+ * meanwhile, for a page that is held stays, with stock Linux too; so may one that reclaim could
+ * not free, which mincore tells.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -24,7 +29,7 @@
 #define CHECKED		16	/* pages, the last ones and others */
 #define FILE_ID		1
 
-static struct volume volume;
+static struct volume volume, beside;
 static const char *name;	/* the file's, in volume.dir */
 static int fd, direct;
 static char *model, *got;
@@ -166,6 +171,113 @@ static void race(void)
 	     counter("loads") - loads);
 }
 
+/* Invalidation that does not wait */
+
+static bool on_device;		/* the block device itself, not a file */
+static pthread_barrier_t begun, ended;
+
+static void *reclaim_by_turns(void *arg)
+{
+	u64 rnd = 1;
+
+	for (;;) {
+		pthread_barrier_wait(&begun);
+		push_out((1 + random_below(&rnd, PAGES / 2)) * page_size);
+		pthread_barrier_wait(&ended);
+	}
+	return arg;
+}
+
+static void invalidate(void)
+{
+	if (on_device)
+		MUST(ioctl(fd, BLKFLSBUF, 0));
+	else if (posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+		fail("posix_fadvise");
+}
+
+/*
+ * Oldest in the cache is the file, then come other pages: what reclaim could not free is not what
+ * it tries next.
+ */
+static void fill_cache(int filler)
+{
+	pread_all(fd, got, BYTES, 0);
+	if (posix_fadvise(filler, 0, 0, POSIX_FADV_DONTNEED))
+		fail("posix_fadvise");
+	for (unsigned int i = 0; i < 4; i++)
+		pread_all(filler, got, BYTES, i * BYTES);
+}
+
+/* Returns how many pages had to come from the medium, or from a copy that must not be there. */
+static unsigned int check_absent(void *map)
+{
+	unsigned char in_core[PAGES];
+	unsigned int absent = 0;
+
+	MUST(mincore(map, BYTES, in_core));
+	for (unsigned int i = 0; i < PAGES; i++) {
+		if (in_core[i] & 1)
+			continue;
+		pread_all(fd, got, page_size, i * page_size);
+		expect("after the invalidation", i * page_size, got, model + i * page_size,
+		       page_size);
+		absent++;
+	}
+	return absent;
+}
+
+/* The file, and how to write its medium: returns where it lies there. */
+static off_t open_behind(int *medium)
+{
+	const char *path = on_device ? volume.image : volume.dev;
+
+	name = on_device ? volume.dev + strlen("/dev/") : "behind";
+	fd = MUST(volume_file(&volume, name, O_RDWR | O_CREAT));
+	model = page_buffer(BYTES);
+	got = page_buffer(BYTES);
+	stamp(model, 0, BYTES, FILE_ID, 1);
+	if (!on_device)
+		MUST(fallocate(fd, 0, 0, BYTES));
+	change_write_and_sync();
+	*medium = MUST(open(path, O_RDWR | O_CLOEXEC | (on_device ? 0 : O_DIRECT)));
+	return on_device ? 0 : data_offset(fd, BYTES);
+}
+
+static void race_behind(void)
+{
+	unsigned int changes = soaking() ? 20000 : 100, absent = 0;
+	int medium, filler;
+	pthread_t thread;
+	off_t at;
+	void *map;
+
+	need_volume(&volume);
+	need_volume(&beside);
+	at = open_behind(&medium);
+	filler = MUST(volume_file(&beside, "filler", O_RDWR | O_CREAT));
+	MUST(ftruncate(filler, 4 * BYTES));
+	map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	pthread_barrier_init(&begun, NULL, 2);
+	pthread_barrier_init(&ended, NULL, 2);
+	if (pthread_create(&thread, NULL, reclaim_by_turns, NULL))
+		fail("no thread");
+	for (unsigned int version = 2; version <= changes; version++) {
+		fill_cache(filler);
+		stamp(model, 0, BYTES, FILE_ID, version);
+		pwrite_all(medium, model, BYTES, at);
+		pthread_barrier_wait(&begun);
+		invalidate();
+		pthread_barrier_wait(&ended);
+		absent += check_absent(map);
+	}
+	diag("%u of %u pages were read anew", absent, changes * PAGES);
+	if (!absent)
+		fail("every page stayed: nothing was tested");
+}
+
 static const struct race on_files[] = {
 	{ "a direct write", change_direct_write, false, false },
 	{ "a buffered write", change_write_and_sync, false, false },
@@ -176,6 +288,8 @@ static const struct race on_files[] = {
 	{ "a direct write", change_direct_write, false, true },
 	{ "a zero-out", change_zeroout, true, true },
 };
+
+#define BEHIND	"%s: changed behind the page cache, after %s no read sees what was before"
 
 static const char * const kinds[] = { "ext4", "xfs", "f2fs" };
 
@@ -190,12 +304,14 @@ static const struct volume_kind *kind_named(const char *kind)
 
 int main(void)
 {
-	start(ARRAY_SIZE(kinds) * ARRAY_SIZE(on_files) + ARRAY_SIZE(on_devices));
+	start(ARRAY_SIZE(kinds) * (ARRAY_SIZE(on_files) + 1) + ARRAY_SIZE(on_devices) + 1);
+	volume_open(&beside, kind_named("ext4"));
 	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
 		volume_open(&volume, kind_named(kinds[k]));
 		for (raced = on_files; raced < on_files + ARRAY_SIZE(on_files); raced++)
 			run(race, NEED_LOADS, "%s: after %s no read sees what was before", kinds[k],
 			    raced->name);
+		run(race_behind, NEED_STORES, BEHIND, kinds[k], "POSIX_FADV_DONTNEED");
 		volume_close(&volume);
 	}
 	volume = (struct volume){ .image = "/tmp/device", .dir = "/dev", .loop = -1 };
@@ -203,6 +319,9 @@ int main(void)
 	for (raced = on_devices; raced < on_devices + ARRAY_SIZE(on_devices); raced++)
 		run(race, NEED_LOADS, "block device: after %s no read sees what was before",
 		    raced->name);
+	on_device = true;
+	run(race_behind, NEED_STORES, BEHIND, "block device", "BLKFLSBUF");
 	close(volume.loop);
+	volume_close(&beside);
 	return finish();
 }

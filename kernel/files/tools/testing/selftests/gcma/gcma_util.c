@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/dma-heap.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
 #include <sched.h>
 #include <signal.h>
@@ -847,6 +849,20 @@ int volume_file(const struct volume *v, const char *name, int flags)
 
 	snprintf(path, sizeof(path), "%s/%s", v->dir, name);
 	return open(path, flags | O_CLOEXEC, 0600);
+}
+
+off_t data_offset(int fd, size_t bytes)
+{
+	char space[sizeof(struct fiemap) + sizeof(struct fiemap_extent)] = { 0 };
+	struct fiemap *map = (void *)space;
+
+	map->fm_length = bytes;
+	map->fm_flags = FIEMAP_FLAG_SYNC;
+	map->fm_extent_count = 1;
+	MUST(ioctl(fd, FS_IOC_FIEMAP, map));
+	if (map->fm_mapped_extents != 1 || map->fm_extents[0].fe_length < bytes)
+		fail("the file is not in one piece");
+	return map->fm_extents[0].fe_physical;
 }
 
 unsigned long disk_reads(const struct volume *v)

@@ -162,6 +162,7 @@ bool volume_mount(struct volume *v);
 void volume_umount(struct volume *v);
 void need_volume(const struct volume *v);
 int volume_file(const struct volume *v, const char *name, int flags);
+off_t data_offset(int fd, size_t bytes);	/* on the device; fails if in pieces */
 unsigned long disk_reads(const struct volume *v);	/* bytes */
 
 #endif
