@@ -64,7 +64,8 @@ X86_64 = Target(
     qemu_package="qemu-system-x86",
     machine=("-machine", "q35", "-cpu", "max"),
     clock=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01"),
-    vng=("--disable-microvm",),
+    # a host that is busy delivers timer interrupts late, which the check calls a broken machine
+    vng=("--disable-microvm", "--append=no_timer_check"),
     trace_clock="x86-tsc",
     console="ttyS0",
     early_console="earlyprintk=serial,ttyS0",

@@ -3,18 +3,19 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from lab import boot, build, paths, storage, systems
+from lab import boot, build, paths, process, storage, systems
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -50,16 +51,20 @@ def test_output_errors_and_status_come_back(way: Boot, kernel: Kernel, machine: 
     assert "Linux version" in result.console
 
 
+MINE = f"of_test={os.getpid()}"  # on the kernel's command line: guests run beside this one
+
+
 def _crash_qemu() -> None:
     for status in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # it ended meanwhile
             words = status.read_bytes().split(b"\0")
-            if b"qemu" in words[0] and any(str(paths.cache()).encode() in word for word in words):
+            if b"qemu" in words[0] and any(MINE.encode() in word for word in words):
                 os.kill(int(status.parent.name), signal.SIGSEGV)
 
 
 def test_death_of_qemu_is_seen(kernel: Kernel, machine: Machine) -> None:
     heard: list[str] = []
+    marked = replace(machine, args=(MINE,))
 
     def crash_the_first(text: str) -> None:
         heard.append(text)
@@ -67,13 +72,11 @@ def test_death_of_qemu_is_seen(kernel: Kernel, machine: Machine) -> None:
             _crash_qemu()
 
     script = "echo begun; sleep 2; echo ended"
-    result = boot.system(kernel, machine, script, listener=crash_the_first).check()
+    result = boot.system(kernel, marked, script, listener=crash_the_first).check()
     assert result.output.split() == ["begun", "ended"]
     assert "".join(heard).count("begun") == 2
     heard.clear()
-    result = boot.exact(
-        kernel, machine, "echo begun; while :; do :; done", listener=crash_the_first
-    )
+    result = boot.exact(kernel, marked, "echo begun; while :; do :; done", listener=crash_the_first)
     assert result.signal == signal.SIGSEGV
 
 
@@ -257,3 +260,51 @@ def test_status_in_a_small_guest_is_quick(kernel: Kernel, machine: Machine) -> N
     assert "reserved" in result.errors
     assert "onfig" not in result.errors  # nothing warns of a configuration folder
     assert status < max(STATUS_SECONDS, STATUS_STARTS * python), result.output
+
+
+# Groups: what tenants may cost others
+
+
+@pytest.fixture(scope="module")
+def groups_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("selftests")
+    shutil.copytree(paths.SELFTESTS / "gcma", folder, dirs_exist_ok=True)
+    process.run(["make", "-s", "-C", str(folder)])
+    return folder / "gcma_groups"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups in a guest whose area is so large that each could think it has room for all nodes."""
+
+    number: int
+    limit_kib: int
+    files: int  # of each
+
+
+ONE = Groups(1, 12 * 1024, 11_000)
+MANY = Groups(200, 2 * 1024, 300)
+
+
+def _figures(kernel: Kernel, program: Path, policy: str, groups: Groups) -> dict[str, int]:
+    """What gcma_groups found, in an exact guest: nothing else disturbs the figures."""
+    memory = 2048 if kernel.flavour.name == "debug" else 1024
+    machine = Machine(memory_mib=memory, cpus=1, area_mib=256, policy=policy)
+    files = {"/root/gcma_groups": program, **boot.programs([str(program), "mkfs.ext4"])}
+    script = f"/root/gcma_groups -g {groups.number} -m {groups.limit_kib} -n {groups.files}; true"
+    result = boot.exact(kernel, machine, script, files=files, timeout=600).check()
+    line = re.search(r"figures: (.*)", result.output)
+    assert line, result.output
+    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line[1])}
+
+
+@pytest.mark.parametrize("groups", [ONE, MANY], ids=["one", "many"])
+def test_groups_live_with_tenants_as_without(
+    kernel: Kernel, groups_program: Path, groups: Groups
+) -> None:
+    without, tenants = (
+        _figures(kernel, groups_program, policy, groups) for policy in ("none", "gcma")
+    )
+    assert without["killed"] == 0
+    assert tenants["killed"] == 0
+    assert tenants["kernel"] <= 1.1 * without["kernel"]

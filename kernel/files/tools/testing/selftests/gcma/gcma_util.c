@@ -527,7 +527,6 @@ int heap_alloc(int heap, size_t bytes)
 
 /* Memory cgroup and eviction */
 
-#define CGROUP_ROOT	"/tmp/cgroup"
 static char cgroup[64];
 
 static bool cgroup_enter(void)

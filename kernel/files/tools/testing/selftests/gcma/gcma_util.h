@@ -105,6 +105,8 @@ unsigned long area_free(const struct area *area);
 int area_heap(const struct area *area);
 int heap_alloc(int heap, size_t bytes);
 
+#define CGROUP_ROOT	"/tmp/cgroup"	/* cgroup v2, with the memory controller */
+
 /* Eviction of everything that a file has in the page cache, by reclaim. */
 struct cachestat {
 	u64 nr_cache;
