@@ -31,12 +31,13 @@ class System:
 
 RESERVE = System(
     "reserve",
-    symbol="CONFIG_GCMA",
-    fragments=("gcma",),
+    symbol="CONFIG_CMA_RESERVE",
+    fragments=("reserve",),
     policies=("none", STOCK),
+    suites={"cma_reserve": 25},
     parts={
         "reserve": ("mm/cma_reserve.[ch]", "include/linux/cma_policy.h"),
-        "observability": ("mm/cma_reserve_*.[ch]", "include/trace/events/cma_policy.h"),
+        "observability": ("mm/cma_reserve_*.[ch]", "include/trace/events/cma_reserve.h"),
     },
 )
 GCMA = System(
@@ -45,12 +46,15 @@ GCMA = System(
     fragments=("gcma",),
     needs=("reserve",),
     policies=("gcma",),
-    suites={"gcma": 38},
+    suites={"gcma": 45},
     selftests="gcma",
     parts={
         "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),
         "admission": ("mm/gcma_admission.[ch]",),
-        "observability": ("mm/gcma_sysfs.c", "mm/gcma_debug.c", "include/trace/events/gcma.h"),
+        "observability": (
+            *("mm/gcma_sysfs.c", "mm/gcma_debug.c"),
+            *("include/linux/gcma_counters.h", "include/trace/events/gcma.h"),
+        ),
     },
 )
 BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))

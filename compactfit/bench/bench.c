@@ -22,6 +22,7 @@
 
 #include "bench.h"
 #include "count.h"
+#include "sizes.h"
 #include "xorshift.h"
 
 #define ALIGNMENT 65536u
@@ -311,11 +312,6 @@ static struct filling fill_and_free(void)
 	return found;
 }
 
-static size_t next_size(size_t size)
-{
-	return size + (size < 200 ? 20 : size < 2000 ? 100 : 250);
-}
-
 /* How many objects of each size can be had, in memory that was made ready by @prepare. */
 static void print_allocatable(const char *name, void (*prepare)(void))
 {
@@ -323,7 +319,7 @@ static void print_allocatable(const char *name, void (*prepare)(void))
 	size_t count, size;
 
 	printf(", \"%s\": {", name);
-	for (size = 20; size <= 16000; size = next_size(size)) {
+	for (size = FIRST_SIZE; size <= LAST_SIZE; size = next_size(size)) {
 		prepare();
 		count = 0;
 		while (a->alloc(size))

@@ -198,6 +198,39 @@ static void pinned(void)
 		noted_alloc(100);
 }
 
+/*
+ * compact-fit's slots come from pages, of 4,096 by default. The malloc that opens a page for its object and
+ * finds the slots used up has to open one for them, too.
+ */
+static void slots(void)
+{
+	size_t i;
+
+	for (i = 0; i < 4096; i++)
+		a->alloc(16);
+	noted_release(noted_alloc(16384));
+}
+
+/*
+ * compact-fit fills the gap in a full page from another one where all objects are pinned but the last. A
+ * page has 808 blocks of 16 bytes, by default: the walk past the pinned ones takes 26 rows of its bitmap.
+ */
+static void behind_pins(void)
+{
+	uint64_t first;
+	size_t i;
+
+	if (!a->pin)
+		return;
+	first = a->alloc(16);
+	for (i = 1; i < 808; i++)
+		a->alloc(16);
+	for (i = 0; i < 800; i++)
+		a->pin(a->alloc(16));
+	a->alloc(16);
+	noted_release(first);
+}
+
 /* A large block is cut down again and again, by the most different sizes, and put together again. */
 static void cut(void)
 {
@@ -223,6 +256,8 @@ static const struct {
 	{ "consolidated", consolidated },
 	{ "moved", moved },
 	{ "pinned", pinned },
+	{ "slots", slots },
+	{ "behind pins", behind_pins },
 };
 
 #define PATTERNS (sizeof(patterns) / sizeof(patterns[0]))

@@ -20,7 +20,14 @@
  * Freestanding C11: no libc, no memory but the caller's buffer, no globals. Any number of heaps.
  *
  * Time is given in terms of the request: "constant" means bounded by a number of instructions that
- * depends on nothing; O(size) on the size of one object. The heap's size never matters.
+ * depends on nothing; O(size) on the size of one object. The heap's size never matters. How many
+ * instructions that are was observed, not derived: docs/compactfit.md has the dearest that were
+ * found, and by which pattern.
+ *
+ * A handle of an object that was freed is refused, with one exception: it is accepted, as that of
+ * another object, if that uses the same slot and was allocated 2^b allocations later or a multiple of
+ * that. 2^b is 256 in a heap of 8 MiB, 2,048 in one of 1 MiB, 32,768 in one of 64 KiB, and 2^29 in
+ * wide heaps. Whatever a handle is, the heap stays sound. See cf_check_handle().
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
@@ -49,8 +56,9 @@ extern "C" {
 struct cf_heap;
 
 /*
- * An object: the paper's abstract address and a stamp that tells its objects apart. It stays the
- * same, wherever the object moves, until the object is freed. All zero: no object.
+ * An object: the paper's abstract address and a stamp that tells its objects apart, but those that
+ * are 2^b allocations apart, see cf_check_handle(). It stays the same, wherever the object moves,
+ * until the object is freed. All zero: no object.
  */
 typedef struct cf_handle {
 	uint32_t slot;
@@ -214,7 +222,8 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
 /**
  * cf_free() - free an object
  * @heap: the heap
- * @handle: the object, or any 64 bits: what is no object is found out, see cf_check_handle()
+ * @handle: the object, or any 64 bits: what cf_check_handle() does not take for an object is
+ *	refused
  *
  * May move one other object of the size-class into its place (the paper's Rule 2): if the object's
  * page was full and the size-class has K not-full pages already, and the heap is not deferred. That
@@ -223,7 +232,8 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
  *
  * Moving: constant time, O(size) if it moves an object. Non-moving: O(size). An object larger than
  * a page is two objects and its pages: O(pages), and it may move two.
- * Return: CF_OK, CF_ESTALE (also for a double free), CF_EPINNED.
+ * Return: CF_OK, CF_ESTALE (also for a double free that cf_check_handle() knows for one),
+ * CF_EPINNED.
  */
 int cf_free(struct cf_heap *heap, cf_handle handle);
 
@@ -261,10 +271,12 @@ size_t cf_drain(struct cf_heap *heap, size_t most);
  * @heap: the heap
  * @handle: any 64 bits
  *
- * Whose object was freed is found out, but if its slot was used again and a multiple of 2^b
- * allocations after its own has made the object that is there now. b is the bits of a stamp: 29 in
- * wide heaps and those above 8 MiB, else 31 less the binary logarithm of the heap's bytes (8 for 8
- * MiB, 15 for 64 KiB). A handle of another heap passes in one case of 2^b.
+ * A handle whose object was freed is refused, unless its slot is used again by an object that was
+ * allocated 2^b allocations after its own, or a multiple of that: then it is accepted as that
+ * object's. So a program that frees and allocates the same slot all the time gets CF_ESTALE for 2^b
+ * - 1 reuses of it, and CF_OK at the next. b is the bits of a stamp: 29 in wide heaps and those
+ * above 8 MiB, else 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
+ * A handle of another heap passes in one case of 2^b.
  *
  * Constant time.
  * Return: CF_OK or CF_ESTALE.

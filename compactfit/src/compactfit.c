@@ -22,6 +22,21 @@
  * and a handle of an object with the rest of its bytes, its tail. Its pages never move, spine and
  * tail do as any object does. In the non-moving engine its pages are block tables, and the spine
  * has one block-frame: its slot.
+ *
+ * How an object is reached: its handle names a slot, the slot says where its block is, and the
+ * block's reference names the slot again. So a handle that somebody made up is found out: the two
+ * do not agree.
+ *
+ * An allocation takes a slot, and a block of the size-class's open page, the last one on its list
+ * of pages that are not full. A free gives both back. If it made a full page not full, and the
+ * size-class has as many of those as it may have, one object of the first page on the list moves
+ * into the gap: cf_give_block_of_full(). Nothing else has to be done later, and nothing is ever
+ * searched for.
+ *
+ * Nearly all calls are for moving heaps without lock hooks and remote frees, and find nothing
+ * unusual. They have code of their own, the functions called fast, compiled once for each width of
+ * references; it calls the general code as soon as anything is out of the ordinary, and always as
+ * the last thing that it does. So it has few registers to save.
  */
 #include "compactfit.h"
 
@@ -52,7 +67,9 @@
 #define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
 #endif
 
-/* What an allocator calls a list here: pages that are full need none. */
+/*
+ * The lists of a size-class's pages. Pages that are full are on none, as nobody ever looks for one.
+ */
 enum cf_list {
 	CF_FULL,
 	CF_NOT_FULL, /* an object of it can be moved */
@@ -60,7 +77,9 @@ enum cf_list {
 	CF_NR_LISTS,
 };
 
-/* The words of a spine. */
+/*
+ * The words of a spine: the block of an object larger than a page, which says where its pieces are.
+ */
 enum cf_spine {
 	CF_SPINE_SLOT, /* in the non-moving engine the first word of any block */
 	CF_SPINE_PINS,
@@ -70,12 +89,21 @@ enum cf_spine {
 	CF_SPINE_FIRST, /* its pages; 0: taken away */
 };
 
-/* An object to be freed by the owner of its heap. */
+/*
+ * An entry of the ring of remote frees: an object that the owner of the heap shall free. @slot
+ * tells whether the entry is empty, so it is written last by who fills it, and cleared by the owner
+ * once both words were read.
+ */
 struct cf_remote {
 	uint32_t slot; /* 0: the entry is empty; written last */
 	uint32_t stamp;
 };
 
+/*
+ * What is known of a page. The headers lie together before all pages, so that one is found by the
+ * page's number, and pages stay aligned. A header is written when its page is used for the first
+ * time.
+ */
 struct cf_page {
 	uint32_t class; /* bytes from the heap to its size-class; valid even if not used */
 	uint32_t where; /* its first word */
@@ -92,6 +120,10 @@ struct cf_page {
 	uint32_t reserved;
 };
 
+/*
+ * A size-class: its pages, and numbers that follow from its size of blocks. They are computed once,
+ * so that no operation has to divide.
+ */
 struct cf_class {
 	struct cf_page *open; /* the last not-full page, or no_page: objects are allocated there */
 	uint32_t units; /* words of a block */
@@ -115,6 +147,7 @@ struct cf_class {
 	uint32_t meta; /* words from a page's start to its bitmaps, if it has more than one block */
 };
 
+/* The heap, at the start of the buffer. What a usual malloc or free reads comes first. */
 struct cf_heap {
 	uint32_t frames; /* non-moving: where that of slot 0 were; cf_deref_nonmoving() reads it */
 	uint32_t free_slot; /* a list that ends in fresh_slot */
@@ -169,7 +202,7 @@ struct cf_heap {
 	uint32_t remote_done; /* wrapping: those that were emptied, by the owner */
 };
 
-/* A live object. */
+/* A live object that was found by its handle: all that the operation will need, looked up once. */
 struct cf_object {
 	struct cf_class *class;
 	struct cf_page *header;
@@ -184,21 +217,29 @@ _Static_assert(CF_LARGE == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits")
 
 /* ------ words, pages, bits -------------------------------------------------------------------- */
 
+/*
+ * Slots and lists hold numbers of words and of pages, not pointers: these take half of the room on
+ * a 64-bit machine, and one comparison tells whether a number that somebody made up is in the heap.
+ */
+
 CF_INLINE uint32_t *cf_word(struct cf_heap *heap, uint32_t word)
 {
 	return (uint32_t *)heap + word;
 }
 
+/* The header of a page, one shift and one addition away from its number. */
 CF_INLINE struct cf_page *cf_page(struct cf_heap *heap, uint32_t page)
 {
 	return (struct cf_page *)((char *)heap + (heap->headers + page * sizeof(struct cf_page)));
 }
 
+/* The lowest bit that is set. There has to be one: machines do not agree on what 0 gives. */
 static uint32_t cf_lowest(uint32_t bits)
 {
 	return (uint32_t)__builtin_ctz(bits);
 }
 
+/* The binary logarithm, rounded down; not for 0 either. */
 static uint32_t cf_log2(uint32_t bits)
 {
 	return 31u - (uint32_t)__builtin_clz(bits);
@@ -209,6 +250,7 @@ static uint32_t cf_min(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+/* A heap without hooks is serialised by its user. */
 static void cf_lock(struct cf_heap *heap)
 {
 	if (heap->lock)
@@ -232,7 +274,10 @@ static void cf_unlock(struct cf_heap *heap)
 #define CF_NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))
 #endif
 
-/* A word of an object, whatever its user stored in it. */
+/*
+ * A word of an object, whatever its user stored in it: the compiler must not take it for a number
+ * of the heap's that cannot have changed.
+ */
 typedef uint32_t __attribute__((may_alias)) cf_any;
 
 /* Copy words that do not overlap. Who has a better copy defines it: CF_COPY(to, from, words). */
@@ -245,6 +290,7 @@ CF_NO_CALLS static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 #define CF_COPY(to, from, words) cf_copy(to, from, words)
 #endif
 
+/* Zero words, for cf_calloc() and for a heap that is made. */
 CF_NO_CALLS static void cf_clear(cf_any *to, uint32_t words)
 {
 	while (words--)
@@ -253,7 +299,16 @@ CF_NO_CALLS static void cf_clear(cf_any *to, uint32_t words)
 
 /* ------ free pages: LIFO, and the rest that was never used ------------------------------------ */
 
-/* A page that nobody uses; there are no used rows in it. Returns NULL if there is none. */
+/*
+ * A free page serves any size-class, slots, and objects larger than a page. Pages that were never
+ * used are not on the list, as cf_init() would have to write them all.
+ */
+
+/*
+ * A page that nobody uses; there are no used rows in it. Returns NULL if there is none. A page for
+ * the first time gets what cf_locate() reads of any page: a handle that somebody made up may lead
+ * here.
+ */
 CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
 {
 	uint32_t page = heap->free_page;
@@ -278,6 +333,7 @@ CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
 	return header;
 }
 
+/* The page is free for anybody; its used count and its used rows are 0 already. */
 static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
 {
 	header->next = heap->free_page;
@@ -287,7 +343,15 @@ static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
 
 /* ------ slots --------------------------------------------------------------------------------- */
 
-/* All slots are in use. Returns false if there is no memory for more. */
+/*
+ * Free slots are a list that ends in those that were never used, up to end_slot: so no page of
+ * slots has to be written when it is taken, just its first word when that slot is used.
+ */
+
+/*
+ * All slots are in use: a page becomes one of slots, for good, as slots never move. Returns false
+ * if there is no memory for more, or the heap is not moving: it has as many slots as block-frames.
+ */
 static bool cf_more_slots(struct cf_heap *heap)
 {
 	struct cf_page *header = NULL;
@@ -303,7 +367,10 @@ static bool cf_more_slots(struct cf_heap *heap)
 	return true;
 }
 
-/* Returns 0 if all slots are in use. */
+/*
+ * A slot for a new object; 0 if all are in use. The list and what was never used are told apart by
+ * one comparison.
+ */
 CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
 {
 	uint32_t slot = heap->free_slot, next;
@@ -322,20 +389,26 @@ CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
 	return slot;
 }
 
+/*
+ * The slot is free. It is marked so, in a bit that no block's place has: who comes with the old
+ * handle finds no page there.
+ */
 CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot)
 {
 	*cf_word(heap, slot) = CF_FREE | heap->free_slot;
 	heap->free_slot = slot;
 }
 
-/* Non-moving: the block-frame of a slot. */
+/* Non-moving: the block-frame of a slot. There is one for each slot, so its place is computed. */
 static uint32_t *cf_frame(struct cf_heap *heap, uint32_t slot)
 {
 	return cf_word(heap, heap->frames + (slot << (heap->unit_shift - 2)));
 }
 
 /*
- * Non-moving: fill words @from to @to of the block table at @where. There are enough block-frames.
+ * Non-moving: fill words @from to @to of the block table at @where with block-frames, of which
+ * there are enough. Those on the list come first, what is left over is of those that were never
+ * used, which are numbers in a row.
  */
 static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
@@ -360,6 +433,10 @@ static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, 
 	heap->free_slot = slot;
 }
 
+/*
+ * Non-moving: give the block-frames of words @from to @to back. The list is chained in one pass,
+ * and its head written once.
+ */
 static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
 	const uint32_t *entry = cf_word(heap, where + from), *end = cf_word(heap, where + to);
@@ -375,10 +452,15 @@ static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, 
 
 /*
  * References lead from a block to its slot, and carry a tag: the object's stamp and, in multiples
- * of pin_one below it, its pins. In 32 bits the slot is below the tag; a wide reference has a word
- * for each.
+ * of pin_one below it, its pins. In 32 bits the slot is below the tag, so in a large heap few bits
+ * are left for the stamp; a wide reference has a word for each. A stamp tells a handle from those
+ * of objects that had the slot before, until stamps begin again.
  */
 
+/*
+ * @wide is the heap's, or a constant: then the compiler leaves out what is not for it. So in the
+ * functions below.
+ */
 CF_INLINE void cf_set_ref(uint32_t *refs, uint32_t index, uint32_t slot, uint32_t tag, bool wide)
 {
 	if (wide) {
@@ -389,7 +471,10 @@ CF_INLINE void cf_set_ref(uint32_t *refs, uint32_t index, uint32_t slot, uint32_
 	}
 }
 
-/* Is it the object's, which is not pinned? */
+/*
+ * Is it the reference of the handle's object, and is that not pinned? One comparison asks both, as
+ * a free needs both.
+ */
 CF_INLINE bool cf_ref_is(const uint32_t *refs, uint32_t index, cf_handle handle, bool wide)
 {
 	if (wide)
@@ -397,6 +482,7 @@ CF_INLINE bool cf_ref_is(const uint32_t *refs, uint32_t index, cf_handle handle,
 	return refs[index] == (handle.slot | handle.stamp);
 }
 
+/* The slot of the block; *tag is set to its tag. */
 CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, uint32_t index,
 			      uint32_t *tag)
 {
@@ -408,7 +494,10 @@ CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, 
 	return refs[index] & (heap->pin_one - 1);
 }
 
-/* Take a reference along. Returns the slot. */
+/*
+ * Take the reference of a block along to another one. Returns the slot, which the caller has to
+ * change.
+ */
 CF_INLINE uint32_t cf_move_ref(const struct cf_heap *heap, const uint32_t *from, uint32_t index,
 			       uint32_t *to, uint32_t to_index)
 {
@@ -421,7 +510,10 @@ CF_INLINE uint32_t cf_move_ref(const struct cf_heap *heap, const uint32_t *from,
 	return from[index] & (heap->pin_one - 1);
 }
 
-/* Of an object's own tag: pins, or CF_LARGE. */
+/*
+ * The number of pins in an object's tag; or CF_LARGE of a spine, which has its own count, or
+ * CF_TAIL.
+ */
 static uint32_t cf_pins(const struct cf_heap *heap, uint32_t tag)
 {
 	return tag >> heap->pin_shift & CF_LARGE;
@@ -429,7 +521,14 @@ static uint32_t cf_pins(const struct cf_heap *heap, uint32_t tag)
 
 /* ------ lists of pages ------------------------------------------------------------------------ */
 
-/* The last not-full page changed. */
+/*
+ * A page that is not full is on one of two lists of its size-class: CF_NOT_FULL, from which
+ * compaction takes objects and of which there are K at most, or CF_STUCK, if all of its objects are
+ * pinned, so that it cannot help. The last page of CF_NOT_FULL is the open one, a pointer of its
+ * own, as each malloc begins there.
+ */
+
+/* The last not-full page is another one, or there is none: malloc shall know. */
 static void cf_reopen(struct cf_heap *heap, struct cf_class *class)
 {
 	uint32_t page = class->last[CF_NOT_FULL];
@@ -437,6 +536,10 @@ static void cf_reopen(struct cf_heap *heap, struct cf_class *class)
 	class->open = page ? cf_page(heap, page) : &heap->no_page;
 }
 
+/*
+ * Take a page off the list that it is on. The list is an argument, as cf_move() knows it without
+ * looking.
+ */
 CF_INLINE void cf_unlink_from(struct cf_heap *heap, struct cf_class *class,
 			      struct cf_page *header, uint32_t list)
 {
@@ -453,13 +556,17 @@ CF_INLINE void cf_unlink_from(struct cf_heap *heap, struct cf_class *class,
 	class->nr[list]--;
 }
 
+/* The same for a page that may be full, and on no list. */
 static void cf_unlink(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	if (header->list != CF_FULL)
 		cf_unlink_from(heap, class, header, header->list);
 }
 
-/* The page becomes the last of the not-full ones, the open one. */
+/*
+ * A page becomes the last of the not-full ones, the open one: cf_link() for a page of which it is
+ * known.
+ */
 CF_INLINE void cf_append(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	uint32_t before = class->last[CF_NOT_FULL], page = header->page;
@@ -507,7 +614,10 @@ static void cf_link(struct cf_heap *heap, struct cf_class *class, struct cf_page
 	class->nr[list]++;
 }
 
-/* A page that is not full, nor empty, changed: to the list that it belongs to. Always CF_OK. */
+/*
+ * A page that is not full, nor empty, changed: its first object that can be moved came, or the last
+ * one went. To the list that it belongs to. Always CF_OK.
+ */
 CF_SELDOM int cf_relist(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	uint32_t list = header->used == header->pinned ? CF_STUCK : CF_NOT_FULL;
@@ -545,16 +655,25 @@ CF_SELDOM int cf_to_front(struct cf_heap *heap, struct cf_class *class, struct c
 
 /* ------ blocks -------------------------------------------------------------------------------- */
 
+/*
+ * A page's bitmaps are rows of 32 blocks, and its header has a word with a bit for each row: so two
+ * instructions find a free block among 1,024. Rows are written when their first block is taken
+ * (rows_used says which are), as a page that is begun must not cost a walk.
+ */
+
+/* The blocks that a row has: 32, but in the last one. */
 static uint32_t cf_row_all(const struct cf_class *class, uint32_t row)
 {
 	return row == class->last_row ? class->last_all : UINT32_MAX;
 }
 
+/* The row of pinned blocks that goes with a row of free ones. */
 static uint32_t *cf_pinned_row(const struct cf_class *class, uint32_t *meta, uint32_t row)
 {
 	return &meta[class->last_row + 1 + row];
 }
 
+/* The first word of a block. */
 CF_INLINE uint32_t cf_where(const struct cf_class *class, const struct cf_page *header,
 			    uint32_t index)
 {
@@ -571,8 +690,9 @@ CF_INLINE void cf_begin_row(struct cf_class *class, struct cf_page *header, uint
 }
 
 /*
- * A row has no free block any more, so the page may be full. It is the open one: the last not-full
- * page. Always CF_OK, for a caller that is done.
+ * A row has no free block any more, so the page may be full: then it leaves the list. It is the
+ * open one, the last not-full page, as nobody allocates elsewhere: so there is no next page to be
+ * thought of. Always CF_OK, for a caller that is done.
  */
 CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
@@ -592,7 +712,10 @@ CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct c
 	return CF_OK;
 }
 
-/* A page that was free is one of @class. */
+/*
+ * A page that was free is one of @class. If it has a single block, bitmaps and reference take four
+ * words at most: these are in the header, so that the block can be the whole page.
+ */
 CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	header->class = (uint32_t)((char *)class - (char *)heap);
@@ -603,8 +726,8 @@ CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struc
 }
 
 /*
- * There is no open page: open one. A page on CF_STUCK gets an object that can be moved, and a free
- * page will do. Returns NULL if there is no memory.
+ * There is no open page: open one. A page on CF_STUCK comes first, as it costs no memory, and the
+ * new object is one that can be moved. Else a free page. Returns NULL if there is no memory.
  */
 CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *class)
 {
@@ -624,7 +747,10 @@ CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *cl
 	return header;
 }
 
-/* Take a block of the class's open page. Returns its index. */
+/*
+ * Take a block of the class's open page, for an object that has its slot already. Returns its
+ * index.
+ */
 static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	uint32_t *meta = cf_word(heap, header->meta);
@@ -640,7 +766,10 @@ static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, stru
 	return index;
 }
 
-/* Mark a block free. The caller relists the page. */
+/*
+ * Mark a block free. A row without a used block is as if it had never been begun. The page may
+ * belong to another list now: the caller sees to that.
+ */
 CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uint32_t *meta,
 			     uint32_t index)
 {
@@ -654,7 +783,7 @@ CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uin
 	header->used--;
 }
 
-/* The last block of a page is not used any more. */
+/* The last block of a page is not used any more: the page is free for anybody. Always CF_OK. */
 CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	header->used = 0;
@@ -666,7 +795,9 @@ CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_p
 
 /*
  * Move the object in block @index of a page on @list to block @to_index of page @to: the only thing
- * that compaction does. One slot is all that has to be changed. Always CF_OK.
+ * that compaction does. The block's words, its reference, and the slot that says where the block
+ * is: whoever has the handle notices nothing. The block that it leaves is freed, and its page with
+ * it if it was the last one. Always CF_OK.
  */
 CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_page *from,
 		      uint32_t list, uint32_t index, struct cf_page *to, uint32_t to_index)
@@ -692,7 +823,11 @@ CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 	return CF_OK;
 }
 
-/* cf_fill() from a page of which some objects are pinned, not all. */
+/*
+ * cf_fill() from a page of which some objects are pinned, not all: the first one that is not. The
+ * only walk over a bitmap, of 32 rows at most, as no summary says which rows have such an object:
+ * the dearest free there is.
+ */
 CF_SELDOM int cf_fill_unpinned(struct cf_heap *heap, struct cf_class *class, struct cf_page *to,
 			       uint32_t to_index, struct cf_page *from)
 {
@@ -709,7 +844,10 @@ CF_SELDOM int cf_fill_unpinned(struct cf_heap *heap, struct cf_class *class, str
 		       to_index);
 }
 
-/* Move an object of the first not-full page to a block. Always CF_OK. */
+/*
+ * Fill a block with an object of the first not-full page. Of the first, as new objects go into the
+ * last: so pages at the front empty, and are free again. Always CF_OK.
+ */
 CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_page *to,
 		      uint32_t to_index)
 {
@@ -732,10 +870,15 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 {
 	uint32_t row = index / 32;
 
+	/* Rule 2: the page stays full, so none of its words changes but those of the block. */
 	if (class->nr[CF_NOT_FULL] >= class->limit)
 		return cf_fill(heap, class, header, index);
 	if (CF_UNLIKELY(header->used == 1))
 		return cf_empty(heap, class, header);
+	/*
+	 * Rule 1. All rows were full, so this one has a single free block, and the page a single
+	 * such row.
+	 */
 	*cf_word(heap, header->meta + row) = 1u << index % 32;
 	header->rows_free = 1u << row;
 	if (CF_UNLIKELY(row == class->single_row))
@@ -748,8 +891,9 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 }
 
 /*
- * A block is not used any more. Always CF_OK. Not inlined, so that who calls it last needs few
- * registers.
+ * A block is not used any more: of a full page as above; of one that is not, it is just marked
+ * free, and the page goes where it now belongs. Always CF_OK. Not inlined, so that who calls it
+ * last needs few registers.
  */
 CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 			    uint32_t index)
@@ -770,7 +914,15 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
 /* ------ objects ------------------------------------------------------------------------------- */
 
 /*
- * The size-class for a size, NULL if it is 0 or too large. The last two arguments are the heap's.
+ * An object is a slot, a block and, in between, what binds them. Here are malloc and free but for
+ * their locks: the fast ones, and the general ones.
+ */
+
+/*
+ * The size-class for a size, NULL if it is 0 or too large. Looked up in a table, as size-classes
+ * are as large as their pages allow and follow no formula: a step for each size that is small, 64
+ * steps a power of two above. The last two arguments are the heap's; @max_size of 0 makes any size
+ * too large, which is how heaps that are not fast are told apart.
  */
 CF_INLINE struct cf_class *cf_class_for(struct cf_heap *heap, size_t size, uint32_t max_size,
 					uint32_t unit_shift)
@@ -787,18 +939,25 @@ CF_INLINE struct cf_class *cf_class_for(struct cf_heap *heap, size_t size, uint3
 	return (struct cf_class *)((char *)heap + heap->class_of[step]);
 }
 
+/* The same in a heap of any kind; NULL for objects larger than a page too. */
 static struct cf_class *cf_class_of_size(struct cf_heap *heap, size_t size)
 {
 	return cf_class_for(heap, size, heap->page_bytes, heap->unit_shift);
 }
 
-/* The size-class for spines of @pages pages. */
+/*
+ * The size-class for spines of @pages pages. In a non-moving heap a word of a block stands for a
+ * block-frame, so the size that is asked for is that of as many block-frames.
+ */
 static struct cf_class *cf_class_of_spine(struct cf_heap *heap, uint32_t pages)
 {
 	return cf_class_of_size(heap, (size_t)(CF_SPINE_FIRST + pages) << heap->unit_shift);
 }
 
-/* The object in block @index is that of @slot from now on. */
+/*
+ * The object in block @index is that of @slot from now on, with a new stamp. All three know of each
+ * other: the handle, the slot and the reference.
+ */
 CF_INLINE void cf_bind(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 		       uint32_t *meta, uint32_t index, uint32_t slot, bool wide, cf_handle *handle)
 {
@@ -812,7 +971,10 @@ CF_INLINE void cf_bind(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	cf_set_ref(meta + class->refs, index, slot, tag, wide);
 }
 
-/* Take a block of the open page for an object. Calls come last, so it needs few registers. */
+/*
+ * Take a block of the open page for an object, bind them, and mark the block used. What may be left
+ * to do is called last, so that it needs few registers.
+ */
 CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 		       uint32_t row, uint32_t slot, bool wide, cf_handle *handle)
 {
@@ -829,7 +991,8 @@ CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_p
 }
 
 /*
- * Whatever an allocation can need. Non-moving: with block-frames; a spine has one only, its slot.
+ * Whatever an allocation can need: a page to be opened, slots, block-frames. All or nothing.
+ * Non-moving: with block-frames; a spine has one only, its slot.
  */
 CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bool spine,
 				cf_handle *handle)
@@ -852,6 +1015,7 @@ CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bo
 			cf_relist(heap, class, header);
 		goto none;
 	}
+	/* From here on nothing can fail. The page is open, so it has a free row. */
 	row = cf_lowest(header->rows_free);
 	if (!(header->rows_used >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
@@ -860,6 +1024,7 @@ CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bo
 		return cf_place(heap, class, header, row, slot, heap->wide, handle);
 	heap->free_frames--;
 	cf_place(heap, class, header, row, slot, heap->wide, handle);
+	/* The slot's own block-frame is the object's first one. */
 	where = *cf_word(heap, slot);
 	*cf_word(heap, where) = slot;
 	if (!spine)
@@ -870,14 +1035,16 @@ none:
 	return CF_ENOMEM;
 }
 
+/* The general malloc of an object up to a page, once for all of its callers. */
 CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
 	return cf_allocate_block(heap, class, false, handle);
 }
 
 /*
- * cf_allocate() in a moving heap, for the first object of a page or a row: the most that it should
- * cost.
+ * cf_allocate() in a moving heap, for the first object of a page or a row. The page is free and has
+ * a slot to go with it in nearly all cases: then its row and its list are known, and nothing is
+ * read that was just written. What is less usual costs more: slots that have run out.
  */
 CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
@@ -905,7 +1072,11 @@ CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf
 	return CF_OK;
 }
 
-/* cf_allocate() in a moving heap, what it costs nearly always. */
+/*
+ * cf_allocate() in a moving heap, what it costs nearly always: the open page has a row that was
+ * begun, and there is a slot. Without an open page, no_page looks as if its row had yet to be
+ * begun: so one test finds both.
+ */
 CF_INLINE int cf_allocate_fast(struct cf_heap *heap, struct cf_class *class, bool wide,
 			       cf_handle *handle)
 {
@@ -921,8 +1092,10 @@ CF_INLINE int cf_allocate_fast(struct cf_heap *heap, struct cf_class *class, boo
 }
 
 /*
- * Where is the object that the handle is said to be of? False if there is none. @words are the
- * heap's. A page without objects has no used rows.
+ * Where is the object that the handle is said to be of? False if there is none. Nothing is believed
+ * that a handle leads to: each number is compared with what there is before it is used, and any
+ * word of the heap may stand where a slot should be. @words are the heap's, 0 if it is not fast. A
+ * page without objects has no used rows.
  */
 CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
 			 struct cf_object *object)
@@ -939,6 +1112,10 @@ CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
 		return false;
 	header = cf_page(heap, page);
 	class = (struct cf_class *)((char *)heap + header->class);
+	/*
+	 * Divided by the units of a block. A place within a block gives that block's index, and its
+	 * reference will not agree.
+	 */
 	object->index = ((where - header->where) * class->inverse) >> 16;
 	object->meta = cf_word(heap, header->meta);
 	object->header = header;
@@ -952,8 +1129,9 @@ CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
 
 /*
  * Find the object; false if the handle is stale. Any 64 bits may be asked about: a used block of a
- * page of objects, whose reference is the handle's slot and stamp, is beyond doubt, wherever the
- * handle came from.
+ * page of objects, whose reference is the handle's slot and stamp, is the object of that handle, or
+ * one with the same slot that was allocated 2^b allocations later, or a multiple (see
+ * cf_check_handle()). These cannot be told apart, but neither harms the heap.
  */
 static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *object)
 {
@@ -965,14 +1143,17 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
 	return slot == handle.slot && (object->tag & -heap->stamp_one) == handle.stamp;
 }
 
-/* The same for a handle that somebody gave: that of a tail is nobody's. */
+/*
+ * The same for a handle that somebody gave: that of a tail is nobody's, as its spine counts on it.
+ */
 static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object *object)
 {
 	return cf_find(heap, handle, object) && cf_pins(heap, object->tag) != CF_TAIL;
 }
 
 /*
- * Free the block and the slot of an object. Non-moving: @frames block-frames, that of the slot too.
+ * Free the block and the slot of an object. The slot first: what gives the block back may move
+ * another object and must be the last call. Non-moving: @frames block-frames, that of the slot too.
  */
 CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, uint32_t slot,
 		       uint32_t frames)
@@ -988,16 +1169,28 @@ CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, 
 
 /* ------ objects larger than a page ------------------------------------------------------------ */
 
+/*
+ * Such an object is two blocks, spine and tail, and pages of its own. The blocks are allocated,
+ * moved and freed as those of any object: so all that is new here is to know beforehand that
+ * everything will be had, and to find the piece that is asked for.
+ */
+
+/* A spine, marked by a number of pins that no object has. */
 CF_INLINE bool cf_is_large(const struct cf_heap *heap, const struct cf_object *object)
 {
 	return cf_pins(heap, object->tag) == CF_LARGE;
 }
 
+/*
+ * The words of a large object's block. In a non-moving heap too these are words of the block, not
+ * of a block-frame.
+ */
 static uint32_t *cf_spine(struct cf_heap *heap, const struct cf_object *object)
 {
 	return cf_word(heap, object->where);
 }
 
+/* The tail of a large object; false if it has none, as its size is one of whole pages. */
 static bool cf_find_tail(struct cf_heap *heap, const uint32_t *spine, struct cf_object *tail)
 {
 	cf_handle handle = { spine[CF_SPINE_TAIL], spine[CF_SPINE_TAIL_STAMP] };
@@ -1005,6 +1198,7 @@ static bool cf_find_tail(struct cf_heap *heap, const uint32_t *spine, struct cf_
 	return handle.slot && cf_find(heap, handle, tail);
 }
 
+/* The pages of its own that an object has: none up to the size of a page. */
 static uint32_t cf_whole_pages(const struct cf_heap *heap, size_t size)
 {
 	return size > heap->page_bytes ? (uint32_t)(size >> heap->page_bytes_shift) : 0;
@@ -1017,7 +1211,8 @@ static uint32_t cf_rest(const struct cf_heap *heap, size_t size)
 }
 
 /*
- * Pages that @blocks blocks more of a size-class take: each page that is not full has room for one.
+ * Pages that @blocks blocks more of a size-class take, two at most: each page that is not full has
+ * room for one, and only if there is a single one has its room to be counted.
  */
 static uint32_t cf_pages_for(struct cf_heap *heap, const struct cf_class *class, uint32_t blocks)
 {
@@ -1032,7 +1227,10 @@ static uint32_t cf_pages_for(struct cf_heap *heap, const struct cf_class *class,
 	return (blocks + class->per_page - 1) / class->per_page;
 }
 
-/* Pages that @slots slots more take: none, or one. */
+/*
+ * Pages that @slots slots more take: none, or one. The list is followed for as many slots, two at
+ * most.
+ */
 static uint32_t cf_pages_for_slots(struct cf_heap *heap, uint32_t slots)
 {
 	uint32_t slot;
@@ -1042,7 +1240,10 @@ static uint32_t cf_pages_for_slots(struct cf_heap *heap, uint32_t slots)
 	return slots && (!slot || heap->end_slot - slot < slots);
 }
 
-/* Is there memory for a large object with @pages pages of its own? @tail: NULL for none. */
+/*
+ * Is there memory for a large object with @pages pages of its own? Asked before anything is taken,
+ * as nothing would know how to give half of one back. @tail: NULL for none.
+ */
 static bool cf_have_room(struct cf_heap *heap, uint32_t pages, const struct cf_class *spine,
 			 const struct cf_class *tail)
 {
@@ -1059,6 +1260,7 @@ static bool cf_have_room(struct cf_heap *heap, uint32_t pages, const struct cf_c
 
 /*
  * The size-class for blocks of at least @size bytes, at multiples of @align; NULL if there is none.
+ * Wherever such an object moves, it is aligned, as all blocks of its class are.
  */
 static struct cf_class *cf_aligned_class(struct cf_heap *heap, size_t align, size_t size)
 {
@@ -1072,7 +1274,8 @@ static struct cf_class *cf_aligned_class(struct cf_heap *heap, size_t align, siz
 
 /*
  * Allocate an object larger than a page, its first @without pages left out: they are the caller's
- * to give. Pages are aligned to whatever may be asked for.
+ * to give, who has them from an object that changes its size. Pages are aligned to whatever may be
+ * asked for.
  */
 static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, uint32_t without,
 			     cf_handle *handle)
@@ -1089,6 +1292,7 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 		return CF_ENOMEM;
 	if (tail_class) {
 		cf_allocate(heap, tail_class, &tail);
+		/* It was just allocated, so it is found; the mark keeps everybody else from it. */
 		cf_find(heap, tail, &object);
 		cf_set_ref(object.meta + object.class->refs, object.index, tail.slot,
 			   tail.stamp + CF_TAIL * heap->pin_one, heap->wide);
@@ -1129,6 +1333,11 @@ CF_INLINE int cf_allocate_any(struct cf_heap *heap, struct cf_class *class, size
 	return cf_allocate_large(heap, align, size, without, handle);
 }
 
+/*
+ * Free the pages, the spine and the tail of a large object. Pages that were taken away from it are
+ * 0 in the spine. What is needed of the spine is read before its block is freed, as another object
+ * may move there; that may be the tail, so it is looked up again.
+ */
 CF_SELDOM void cf_release_large(struct cf_heap *heap, const struct cf_object *object, uint32_t slot)
 {
 	const uint32_t *spine = cf_spine(heap, object);
@@ -1167,12 +1376,26 @@ CF_INLINE void cf_release_any(struct cf_heap *heap, const struct cf_object *obje
 
 /* ------ pinned objects ------------------------------------------------------------------------ */
 
+/*
+ * Pins are counted in the object's reference, where a free sees them without looking elsewhere, and
+ * the bitmap says which blocks are pinned, for compaction. A page whose objects are all pinned can
+ * give none away: it is stuck, and not counted in K.
+ */
+
+/*
+ * How often is the object pinned? A spine counts in a word of its own, as its tag says that it is
+ * one.
+ */
 CF_INLINE uint32_t cf_pins_of(struct cf_heap *heap, const struct cf_object *object)
 {
 	return cf_is_large(heap, object) ? cf_spine(heap, object)[CF_SPINE_PINS] :
 					   cf_pins(heap, object->tag);
 }
 
+/*
+ * Keep the bitmap and the counts of an object's first pin, or of its last. The page may belong to
+ * another list now: the caller sees to that.
+ */
 static void cf_set_pinned(struct cf_object *object, bool pinned)
 {
 	struct cf_class *class = object->class;
@@ -1185,7 +1408,8 @@ static void cf_set_pinned(struct cf_object *object, bool pinned)
 
 /*
  * An object of a page on CF_STUCK can be moved again: then the page would be one not-full page
- * more.
+ * more. If there are as many as there may be, the object moves away at once, and the page is stuck
+ * again, or empty.
  */
 static void cf_unstick(struct cf_heap *heap, struct cf_object *object)
 {
@@ -1224,21 +1448,63 @@ static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool 
 	return true;
 }
 
-/* ------ the owner's part of remote frees ------------------------------------------------------ */
+/* ------ remote frees -------------------------------------------------------------------------- */
 
-CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
+/*
+ * Other cores ask the owner of a heap to free objects, through a ring of handles in the heap. Only
+ * the owner ever changes the heap, so no operation of its own has to wait for anybody, nor has any
+ * of theirs.
+ *
+ * Both ends of the ring are counters that wrap. remote_begun counts entries that were given out: a
+ * core takes the next one by a compare-and-swap, and has it alone from then on. remote_done counts
+ * those that the owner has emptied. An entry is filled when its slot is not 0: so a core may have
+ * taken an entry and not have filled it yet, and the owner stops there until it has. An entry is
+ * emptied before remote_done says so, as that is what lets it be given out again.
+ */
+
+/* The other cores' end: an entry is taken, then filled, its slot last. */
+int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 {
-	struct cf_object object;
+#if CF_ATOMIC
+	struct cf_remote *entry;
+	uint32_t begun, done;
 
-	if (!cf_find_own(heap, handle, &object))
+	if (!heap->remote_size)
+		return CF_EINVAL;
+	if (!handle.slot)
 		return CF_ESTALE;
-	if (cf_pins_of(heap, &object))
-		return CF_EPINNED;
-	cf_release_any(heap, &object, handle.slot);
+	for (;;) {
+		/*
+		 * In this order, so that entries given out are never fewer than those emptied.
+		 * Pairs with the store in cf_drain_locked().
+		 */
+		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
+		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
+		if (begun - done < heap->remote_size) {
+			if (__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1,
+							true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+				break;
+		} else if (__atomic_load_n(&heap->remote_done, __ATOMIC_RELAXED) == done) {
+			/* nothing was emptied between the two */
+			return CF_EAGAIN;
+		}
+	}
+	entry = &heap->remote[begun & (heap->remote_size - 1)];
+	entry->stamp = handle.stamp;
+	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
 	return CF_OK;
+#else
+	(void)heap;
+	(void)handle;
+	return CF_EINVAL;
+#endif
 }
 
-/* Free objects of the ring, @most of them. Returns how many there were. */
+/*
+ * The owner's end: free objects of the ring, @most of them. Returns how many there were. What is no
+ * object, or pinned by more than the core that gave it back, is counted, as nobody is there to be
+ * told.
+ */
 static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 {
 	uint32_t done = 0;
@@ -1281,7 +1547,10 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 	return done;
 }
 
-/* Lock the heap for an operation that does some remote frees besides. */
+/*
+ * Lock the heap for an operation that does some remote frees besides: two, so that a ring that gets
+ * one for each of the owner's operations becomes empty, and that the operation stays bounded.
+ */
 CF_INLINE void cf_enter(struct cf_heap *heap)
 {
 	cf_lock(heap);
@@ -1289,8 +1558,23 @@ CF_INLINE void cf_enter(struct cf_heap *heap)
 		cf_drain_locked(heap, CF_DRAINED);
 }
 
+size_t cf_drain(struct cf_heap *heap, size_t most)
+{
+	size_t done = 0;
+
+	cf_lock(heap);
+	if (heap->remote_size)
+		done = cf_drain_locked(heap, most);
+	cf_unlock(heap);
+	return done;
+}
+
 /* ------ the calls ----------------------------------------------------------------------------- */
 
+/*
+ * The general way, for all heaps and sizes. @class: NULL for a size that is wrong, or of a large
+ * object.
+ */
 CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, size_t align, size_t size,
 			    cf_handle *handle)
 {
@@ -1303,8 +1587,9 @@ CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, size_t
 }
 
 /*
- * A heap that is not moving, or has lock hooks, or remote frees, or is wide. Or a size for which
- * there is no class.
+ * What cf_malloc() has no time to tell apart: a wide heap, which is as fast but for this second
+ * look; a heap that is not moving, has lock hooks or remote frees; a size for which there is no
+ * class.
  */
 CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *handle)
 {
@@ -1315,6 +1600,10 @@ CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *hand
 	return cf_malloc_any(heap, cf_class_of_size(heap, size), 1, size, handle);
 }
 
+/*
+ * In a heap that is not fast, fast_size is 0, so that no size has a class: one test for the size
+ * and for the heap.
+ */
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
 {
 	struct cf_class *class = cf_class_for(heap, size, heap->fast_size, 2);
@@ -1324,6 +1613,7 @@ int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
 	return cf_malloc_other(heap, size, handle);
 }
 
+/* All blocks of a size-class are aligned alike, so the right one is all that has to be found. */
 int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle *handle)
 {
 	if (!align || align & (align - 1) || align > cf_max_contiguous(heap)) {
@@ -1333,6 +1623,7 @@ int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle 
 	return cf_malloc_any(heap, cf_aligned_class(heap, align, size), align, size, handle);
 }
 
+/* Bytes of an object: those of its block, or of its pages and its tail. */
 static size_t cf_usable(struct cf_heap *heap, const struct cf_object *object)
 {
 	const uint32_t *spine = cf_spine(heap, object);
@@ -1403,6 +1694,7 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
 		cf_find(heap, *handle, &object);
 		/* to the last word asked for */
 		size = (count * size + 3) & ~(size_t)3;
+		/* Piece by piece: an object need not be contiguous. */
 		for (at = 0; at < size; at += length) {
 			piece = cf_piece(heap, &object, at, &length);
 			if (length > size - at)
@@ -1414,6 +1706,20 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
 	return status;
 }
 
+/* Free an object of any heap, by its owner. */
+CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
+{
+	struct cf_object object;
+
+	if (!cf_find_own(heap, handle, &object))
+		return CF_ESTALE;
+	if (cf_pins_of(heap, &object))
+		return CF_EPINNED;
+	cf_release_any(heap, &object, handle.slot);
+	return CF_OK;
+}
+
+/* The general way, for all heaps and objects. */
 CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
 {
 	int status;
@@ -1428,7 +1734,8 @@ CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle);
 
 /*
  * cf_free_any() in a moving heap without lock hooks and remote frees, for an object that is not
- * pinned.
+ * pinned, nor a spine or a tail: all of these have more in their references than slot and stamp. In
+ * any other case the general way finds out what there is to say.
  */
 CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t words, bool wide)
 {
@@ -1443,6 +1750,7 @@ CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t word
 	return cf_give_block(heap, object.class, object.header, object.index);
 }
 
+/* A wide heap has its own fast way; what is not fast has 0 for both numbers of words. */
 CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
 {
 	if (heap->wide_words)
@@ -1450,12 +1758,20 @@ CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
 	return cf_free_any(heap, handle);
 }
 
+/*
+ * In a heap that is not fast, fast_words is 0, so that no slot is in the heap: one test for the
+ * handle and for the heap.
+ */
 int cf_free(struct cf_heap *heap, cf_handle handle)
 {
 	return cf_free_fast(heap, handle, heap->fast_words, false);
 }
 
-/* Give the object a block of another size-class. */
+/*
+ * Give the object a block of another size-class; its slot, and so its handle, stays. The new block
+ * is taken first, as the free of the old one may move an object. Non-moving: only the block-frames
+ * that one has more than the other are taken or given.
+ */
 static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint32_t slot,
 			   struct cf_class *class)
 {
@@ -1522,6 +1838,10 @@ static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handl
 		if (pages == from[CF_SPINE_PAGES] && tail_class == object.class)
 			return CF_OK;
 	}
+	/*
+	 * A new object without the pages that both have: these change hands below, and are not
+	 * copied.
+	 */
 	status = cf_allocate_any(heap, cf_class_of_size(heap, size), 1, size, common, &other);
 	if (status)
 		return status;
@@ -1547,6 +1867,9 @@ static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handl
 	return CF_OK;
 }
 
+/*
+ * Nothing is done within a size-class. What is larger than a page before or after goes its own way.
+ */
 int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size)
 {
 	struct cf_class *class = cf_class_of_size(heap, size);
@@ -1608,6 +1931,11 @@ void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *lengt
 
 /* ------ pins ---------------------------------------------------------------------------------- */
 
+/*
+ * The calls count, and relist the page if its first object that can be moved came or its last one
+ * went.
+ */
+
 int cf_pin(struct cf_heap *heap, cf_handle handle)
 {
 	struct cf_object object;
@@ -1656,58 +1984,14 @@ out:
 	return status;
 }
 
-/* ------ remote frees -------------------------------------------------------------------------- */
-
-int cf_free_remote(struct cf_heap *heap, cf_handle handle)
-{
-#if CF_ATOMIC
-	struct cf_remote *entry;
-	uint32_t begun, done;
-
-	if (!heap->remote_size)
-		return CF_EINVAL;
-	if (!handle.slot)
-		return CF_ESTALE;
-	for (;;) {
-		/*
-		 * In this order, so that entries given out are never fewer than those emptied.
-		 * Pairs with the store in cf_drain_locked().
-		 */
-		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
-		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
-		if (begun - done < heap->remote_size) {
-			if (__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1,
-							true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-				break;
-		} else if (__atomic_load_n(&heap->remote_done, __ATOMIC_RELAXED) == done) {
-			/* nothing was emptied between the two */
-			return CF_EAGAIN;
-		}
-	}
-	entry = &heap->remote[begun & (heap->remote_size - 1)];
-	entry->stamp = handle.stamp;
-	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
-	return CF_OK;
-#else
-	(void)heap;
-	(void)handle;
-	return CF_EINVAL;
-#endif
-}
-
-size_t cf_drain(struct cf_heap *heap, size_t most)
-{
-	size_t done = 0;
-
-	cf_lock(heap);
-	if (heap->remote_size)
-		done = cf_drain_locked(heap, most);
-	cf_unlock(heap);
-	return done;
-}
-
 /* ------ deferred compaction ------------------------------------------------------------------- */
 
+/*
+ * A deferred heap has no limit to its not-full pages: a free leaves them, and this does later what
+ * frees would have done at once, in the same way.
+ */
+
+/* Not-full pages of a size-class beyond K. */
 static uint32_t cf_class_debt(const struct cf_class *class)
 {
 	uint32_t nr = class->nr[CF_NOT_FULL];
@@ -1727,6 +2011,10 @@ size_t cf_debt(struct cf_heap *heap)
 	return debt;
 }
 
+/*
+ * An object of the first not-full page moves into the last one, again and again: so the first one
+ * empties and the last one fills, and either makes one page less.
+ */
 size_t cf_compact(struct cf_heap *heap, size_t budget)
 {
 	struct cf_class *class = heap->classes, *end = class + heap->nr_classes;
@@ -1897,6 +2185,10 @@ struct cf_census {
 	uint32_t bare_pinned;
 };
 
+/*
+ * A spine, the pages that it names, and its tail. Adds to the census, by which cf_verify() finds
+ * what belongs to nobody.
+ */
 static const char *cf_verify_large(struct cf_heap *heap, struct cf_object *object, uint32_t slot,
 				   struct cf_census *census)
 {
@@ -1985,6 +2277,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 	return NULL;
 }
 
+/* The lists of a size-class, and Invariant 1. */
 static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
 {
 	uint32_t list, page, before, nr;
@@ -2011,6 +2304,10 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
 	return NULL;
 }
 
+/*
+ * Each page and each slot is counted where it is used, and where it is listed as free. If both
+ * together are all that there are, none was lost and none is used twice.
+ */
 const char *cf_verify(struct cf_heap *heap)
 {
 	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS] = { 0, 0, 0 };
@@ -2068,6 +2365,12 @@ const char *cf_verify(struct cf_heap *heap)
 
 /* ------ making a heap ------------------------------------------------------------------------- */
 
+/*
+ * What is written are the heap's own tables, and nothing of the memory that they describe: so a
+ * heap is made in constant time, however large its buffer is.
+ */
+
+/* Bytes for the two bitmaps of so many blocks and for their references, in multiples of 8. */
 static uint32_t cf_meta_bytes(uint32_t blocks, uint32_t ref_bytes)
 {
 	return ((blocks + 31) / 32 * 8 + blocks * ref_bytes + 7) & ~7u;
@@ -2119,6 +2422,11 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	class->inverse = (0x10000u + class->units - 1) / class->units;
 }
 
+/*
+ * The size-classes, from the smallest blocks to a whole page, and the table by which cf_class_for()
+ * finds them. It goes through the steps of that table: a step whose sizes the last class is too
+ * small for makes a new one, which may serve the steps that follow too.
+ */
 static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config)
 {
 	uint32_t words = heap->page_mask + 1;
@@ -2190,7 +2498,11 @@ static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32
 	return (uint32_t)frames;
 }
 
-/* Lay out the buffer of @bytes behind the heap itself. */
+/*
+ * Lay out the buffer of @bytes behind the heap itself: headers and pages, and in a non-moving heap
+ * slots and block-frames. Headers are as many as pages, so both are counted together. Returns false
+ * if that leaves too few pages.
+ */
 static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 {
 	size_t own = sizeof(*heap) + heap->remote_size * sizeof(*heap->remote);
@@ -2232,6 +2544,10 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
 	return value >= least && value <= most && !(value & (value - 1));
 }
 
+/*
+ * Whatever is wrong is found before the first word is written, but a buffer that is too small for
+ * its pages, which is known once they are laid out.
+ */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config)
 {
 	static const struct cf_config defaults;

@@ -446,6 +446,28 @@ static void test_misuse(const struct setup *setup)
 	done("misuse is answered and changes nothing: %s", setup->name);
 }
 
+/* What the header says of stale handles is exact: after so many reuses of its slot one is accepted. */
+static void test_reused(size_t size, uint32_t stamps)
+{
+	struct setup setup = { "", size, { 0 } };
+	struct cf_heap *heap = make(&setup);
+	cf_handle stale, handle;
+	uint32_t reuses;
+
+	check(cf_malloc(heap, 40, &stale) == CF_OK && cf_free(heap, stale) == CF_OK);
+	for (reuses = 1; reuses < stamps; reuses++) {
+		check(cf_malloc(heap, 40, &handle) == CF_OK && handle.slot == stale.slot);
+		check(cf_check_handle(heap, stale) == CF_ESTALE);
+		check(cf_free(heap, handle) == CF_OK);
+	}
+	check(cf_malloc(heap, 40, &handle) == CF_OK && handle.slot == stale.slot);
+	check(cf_check_handle(heap, stale) == CF_OK);
+	check(cf_free(heap, stale) == CF_OK && cf_free(heap, handle) == CF_ESTALE);
+	unmake(&setup);
+	done("a stale handle passes after %u reuses of its slot, not before: %lu KiB",
+	     (unsigned int)stamps, (unsigned long)(size >> 10));
+}
+
 /* A word of an object in place of a slot, leading to any word of the heap: it is no slot. */
 static void test_forged(const struct setup *setup)
 {
@@ -1275,6 +1297,11 @@ int main(int argc, char **argv)
 	test_init();
 	if (has_room(18 << 20, "a larger buffer"))
 		test_growing();
+	test_reused(64 << 10, 1u << 15);
+	if (has_room(1 << 20, "a handle and its slot's reuses"))
+		test_reused(1 << 20, 1u << 11);
+	if (has_room(8 << 20, "a handle and its slot's reuses"))
+		test_reused(8 << 20, 1u << 8);
 	for (i = 0; i < SETUPS; i++) {
 		bool pieces = setups[i].config.block_size < CF_PAGE_SIZE;
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Tests of the allocators that compact-fit is compared with, in KTAP: they have to be right to be rivals. */
+/*
+ * Tests of what compact-fit is compared with, in KTAP: allocators have to be right to be rivals, and the sizes
+ * that all are asked for have to be those that are worst for somebody.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../bench/rivals.h"
+#include "../bench/sizes.h"
 #include "rival.h"
 
 #define MEMORY (1u << 20)
@@ -72,15 +76,31 @@ static const char *try_rival(size_t which, void *memory)
 	return rivals[which].alloc(heap, largest) ? NULL : "all is one free block again";
 }
 
+/* Returns what is wrong, or NULL. */
+static const char *try_sizes(void)
+{
+	size_t size, next, power = 32;
+
+	for (size = FIRST_SIZE; size <= LAST_SIZE; size = next) {
+		next = next_size(size);
+		if (next <= size)
+			return "sizes grow";
+		if (size > power)
+			return "no power of two is left out";
+		if (size == power)
+			power *= 2;
+	}
+	return power > LAST_SIZE ? NULL : "no power of two is left out";
+}
+
 int main(void)
 {
 	unsigned char *memory = aligned_alloc(16, MEMORY + 64);
+	const char *problem;
 	size_t i, wrong = 0;
 
-	printf("TAP version 14\n1..%zu\n", RIVALS);
+	printf("TAP version 14\n1..%zu\n", RIVALS + 1);
 	for (i = 0; i < RIVALS; i++) {
-		const char *problem;
-
 		memset(memory, 0xa5, MEMORY + 64);
 		problem = try_rival(i, memory);
 		if (!problem && !filled(memory + MEMORY, 0xa5, 64))
@@ -90,6 +110,11 @@ int main(void)
 		printf("ok %zu random operations: %s\n", i + 1, rivals[i].name);
 		wrong += !!problem;
 	}
+	problem = try_sizes();
+	if (problem)
+		printf("# not so: %s\nnot ", problem);
+	printf("ok %zu sizes to ask for\n", RIVALS + 1);
+	wrong += !!problem;
 	free(memory);
 	return wrong != 0;
 }

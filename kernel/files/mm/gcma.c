@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Guaranteed contiguous memory
+ * Guaranteed contiguous memory: tenants of CMA areas
  *
- * A CMA area of policy "none" or "gcma" keeps its frames out of the buddy
- * allocator, so that cma_alloc() finds nothing to migrate: it succeeds whenever
- * a run of clear bits is long enough, at the cost of setting them. Under "gcma"
- * the idle frames hold tenants: copies of clean page cache pages that reclaim
- * evicted, see include/linux/gcma.h.
+ * The idle frames of an area of policy "gcma" hold tenants: copies of clean page
+ * cache pages that reclaim evicted, see include/linux/gcma.h. How an area stays out
+ * of the buddy allocator, and its ranges pass from hand to hand, is told in
+ * mm/cma_reserve.c.
  *
  * The index of the tenants is the page cache itself. An eviction leaves a
  * shadow entry in the slot of the page, and everything that changes what
@@ -18,12 +17,14 @@
  * bits, which it does anyway, and has then only to wait for those CPUs that are
  * copying into or out of the range at this very moment, one page copy at most:
  *
- *   allocator                          copier (preemption off)
- *   ---------                          ------
- *   set the bits                       announce the frame in gcma_hazard
- *   smp_mb()                           smp_mb()
- *   wait while a CPU announces         give up if the bit is set
- *     a frame in the range             copy, clear gcma_hazard
+ *   allocator                            copier (preemption off)
+ *   ---------                            ------
+ *   set the bits                         announce the frame in gcma_hazard,
+ *                                          the CPU in gcma_copying
+ *   smp_mb()                             smp_mb()
+ *   look at the CPUs in gcma_copying,    give up if the bit is set
+ *     wait while they announce           copy
+ *     a frame in the range               clear gcma_hazard, leave gcma_copying
  *
  * One of the two sees the other. The page cache, the frame table and the lists
  * are not touched at all: they find out later. A frame is scrubbed when the
@@ -45,19 +46,19 @@
 
 #include <linux/cma.h>
 #include <linux/dax.h>
-#include <linux/dma-map-ops.h>
 #include <linux/hash.h>
 #include <linux/highmem.h>
-#include <linux/init.h>
-#include <linux/magic.h>
+#include <linux/math.h>
+#include <linux/memcontrol.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/vmalloc.h>
-#include <linux/vmstat.h>
+#include <kunit/static_stub.h>
 #include <trace/events/gcma.h>
 
 #include "gcma.h"
+#include "gcma_admission.h"
 #include "internal.h"
 
 /* ------ tunables ------------------------------------------------------ */
@@ -65,20 +66,11 @@
 /* Looks at frames of a list before giving up: bounds a store. */
 #define GCMA_SCAN		16
 
-/* Pages per 2^GCMA_SAMPLE_SHIFT in each of the two admission samples. */
-#define GCMA_SAMPLE_SHIFT	5
+/* Frames looked at under one hold of gcma.lock: bounds the time with irqs off. */
+#define GCMA_BATCH		256UL
 
-/* One page in so many is admitted to a full area under "seldom". */
-#define GCMA_SELDOM_RATE	32
-
-/* Sample hits after which older ones count half. */
-#define GCMA_HITS_MAX		1024
-
-/* Pages given back to the area at a time: bounds the time with irqs off. */
-#define GCMA_SETTLE		256UL
-
-/* How long to wait before looking at quarantined pages again. */
-#define GCMA_QUARANTINE_DELAY	HZ
+/* Counters of invalidations that passed a locked folio by, 2^. */
+#define GCMA_PASSES_BITS	8
 
 /* ------ data ---------------------------------------------------------- */
 
@@ -102,17 +94,16 @@ DEFINE_STATIC_KEY_FALSE(gcma_key);
 
 static struct gcma *gcma_areas[1 << GCMA_AREA_BITS];
 static unsigned int gcma_nr_areas;
-unsigned long gcma_nr_frames;
+static unsigned long gcma_nr_frames; /* of all of them */
 
 /*
- * The frame that each CPU is copying into or out of, by pfn; 0: none. An array,
- * for the allocator looks at all of them.
+ * The frame that each CPU is copying into or out of, by pfn; 0: none. The CPUs that
+ * copy, so that the allocator needs not look at all of them: see gcma_enter().
  */
-struct gcma_hazard {
-	unsigned long pfn;
-} ____cacheline_aligned_in_smp;
+static DEFINE_PER_CPU(unsigned long, gcma_hazard);
+static unsigned long gcma_copying[BITS_TO_LONGS(NR_CPUS)];
 
-static struct gcma_hazard *gcma_hazard __ro_after_init;
+static atomic_t gcma_pass_counts[1 << GCMA_PASSES_BITS];
 
 static void *gcma_mk_entry(const struct gcma *g, unsigned long frame, u32 word)
 {
@@ -134,6 +125,14 @@ static struct gcma *gcma_rd_entry(void *entry, unsigned long *frame, u32 *gen)
 	return gcma_areas[value & ((1UL << GCMA_AREA_BITS) - 1)];
 }
 
+static struct gcma *gcma_area_of(void *entry)
+{
+	unsigned long frame;
+	u32 gen;
+
+	return gcma_rd_entry(entry, &frame, &gen);
+}
+
 static bool gcma_same_gen(u32 word, u32 gen)
 {
 	return ((word >> GCMA_STATE_BITS) & GCMA_GEN_MASK) == gen;
@@ -149,24 +148,6 @@ static u32 gcma_in_state(u32 word, enum gcma_state state)
 	return (word & ~GCMA_STATE_MASK) | state;
 }
 
-/* Counts for the area, and for /proc/vmstat what has a counter there. */
-static __always_inline void gcma_count_pages(struct gcma *g,
-					     enum gcma_stat item, long pages)
-{
-	static_assert(GCMA_STORE + (int)GCMA_RECYCLES == GCMA_RECYCLE);
-
-	this_cpu_add(g->stats->n[item], pages);
-	if (item <= GCMA_RECYCLES)
-		count_vm_events(GCMA_STORE + (int)item, pages);
-	else if (item >= GCMA_REFUSED_FS)
-		count_vm_events(GCMA_REFUSE, pages);
-}
-
-static __always_inline void gcma_count(struct gcma *g, enum gcma_stat item)
-{
-	gcma_count_pages(g, item, 1);
-}
-
 static unsigned long gcma_pfn(const struct gcma *g, unsigned long frame)
 {
 	return g->cma->base_pfn + frame;
@@ -175,12 +156,6 @@ static unsigned long gcma_pfn(const struct gcma *g, unsigned long frame)
 static struct page *gcma_page(const struct gcma *g, unsigned long frame)
 {
 	return pfn_to_page(gcma_pfn(g, frame));
-}
-
-/* True if a primary holds the frame, or has released it and it is not scrubbed. */
-bool gcma_revoked(const struct gcma *g, unsigned long frame)
-{
-	return test_bit(frame >> g->cma->order_per_bit, g->cma->bitmap);
 }
 
 /*
@@ -193,25 +168,14 @@ static u32 gcma_hash(struct address_space *mapping, pgoff_t index)
 			 (index >> GCMA_MAX_ORDER) * GOLDEN_RATIO_32, 32);
 }
 
-static enum gcma_list gcma_sample(u32 hash)
-{
-	switch (hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) {
-	case 0:
-		return GCMA_ALWAYS;
-	case 1:
-		return GCMA_SELDOM;
-	default:
-		return GCMA_FOLLOW;
-	}
-}
-
 static struct gcma *gcma_pick(u32 hash)
 {
-	unsigned long at = ((u64)hash * gcma_nr_frames) >> 32;
+	/* The areas with so many frames are there: pairs with gcma_create(). */
+	unsigned long at = ((u64)hash * smp_load_acquire(&gcma_nr_frames)) >> 32;
 	unsigned int i = 0;
 
-	while (at >= gcma_areas[i]->nr_frames)
-		at -= gcma_areas[i++]->nr_frames;
+	while (at >= gcma_areas[i]->cma->count)
+		at -= gcma_areas[i++]->cma->count;
 	return gcma_areas[i];
 }
 
@@ -223,6 +187,14 @@ static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 	return gcma_sample(gcma_hash(f->mapping, f->index));
 }
 
+/* Frames with a tenant, about to have one or to lose it. */
+static unsigned long gcma_nr_tenants(const struct gcma *g)
+{
+	/* A snapshot of three numbers that change. */
+	return data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
+			 g->len[GCMA_FOLLOW]);
+}
+
 static bool gcma_linked(const struct gcma_frame *f)
 {
 	return f->next != GCMA_UNLINKED;
@@ -231,7 +203,7 @@ static bool gcma_linked(const struct gcma_frame *f)
 static void gcma_link(struct gcma *g, unsigned long frame, enum gcma_list list,
 		      bool tail)
 {
-	unsigned long head = g->nr_frames + list;
+	unsigned long head = g->cma->count + list;
 	unsigned long prev = tail ? g->frames[head].prev : head;
 	struct gcma_frame *f = &g->frames[frame];
 
@@ -255,52 +227,61 @@ static void gcma_unlink(struct gcma *g, unsigned long frame,
 
 /* ------ copying against revocation ------------------------------------ */
 
+static void gcma_exit(void)
+{
+	/* The copy is complete: both pair with gcma_wait_for_copies(). */
+	smp_store_release(this_cpu_ptr(&gcma_hazard), 0);
+	clear_bit_unlock(smp_processor_id(), gcma_copying);
+	preempt_enable();
+}
+
 /*
  * Returns true, with preemption off, if the caller owns the frame, as @word says,
  * and may touch its memory until gcma_exit(). Must not nest, so it is not for
  * interrupts.
+ *
+ * Slot and mask need no order between them: the allocator sees both, or we see
+ * its bits.
  */
 static bool gcma_enter(struct gcma *g, unsigned long frame, u32 word)
 {
-	unsigned long *hazard;
-
 	preempt_disable();
-	hazard = &gcma_hazard[smp_processor_id()].pfn;
-	VM_WARN_ON_ONCE(*hazard);
-	WRITE_ONCE(*hazard, gcma_pfn(g, frame));
-	smp_mb(); /* pairs with gcma_wait_for_copies() */
+	VM_WARN_ON_ONCE(__this_cpu_read(gcma_hazard));
+	WRITE_ONCE(*this_cpu_ptr(&gcma_hazard), gcma_pfn(g, frame));
+	set_bit(smp_processor_id(), gcma_copying);
+	smp_mb__after_atomic(); /* pairs with gcma_wait_for_copies() */
 	if (!gcma_revoked(g, frame)) {
 		/*
 		 * A clear bit may also mean that a primary came and went since
 		 * we became owner. It was scrubbed then before the bit was
-		 * cleared: pairs with smp_wmb() in gcma_settle().
+		 * cleared: pairs with smp_wmb() in cma_give_back().
 		 */
 		smp_rmb();
 		if (atomic_read(&g->frames[frame].word) == word)
 			return true;
 	}
-	WRITE_ONCE(*hazard, 0);
-	preempt_enable();
+	gcma_exit();
 	return false;
-}
-
-static void gcma_exit(void)
-{
-	/* The copy is complete: pairs with gcma_wait_for_copies(). */
-	smp_store_release(&gcma_hazard[smp_processor_id()].pfn, 0);
-	preempt_enable();
 }
 
 /* After this no CPU touches the memory of the range, whose bits are set. */
 static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
 {
-	struct gcma_hazard *hazard = gcma_hazard, *end = hazard + nr_cpu_ids;
+	unsigned int word, cpu;
 
 	smp_mb(); /* pairs with gcma_enter() */
-	for (; hazard < end; hazard++)
+	for (word = 0; word < BITS_TO_LONGS(nr_cpu_ids); word++) {
 		/* pairs with gcma_exit() */
-		while (smp_load_acquire(&hazard->pfn) - pfn < count)
-			cpu_relax();
+		unsigned long copying = smp_load_acquire(&gcma_copying[word]);
+
+		for (; copying; copying &= copying - 1) {
+			cpu = word * BITS_PER_LONG + __ffs(copying);
+			/* pairs with gcma_exit() */
+			while (smp_load_acquire(per_cpu_ptr(&gcma_hazard, cpu)) -
+			       pfn < count)
+				cpu_relax();
+		}
+	}
 }
 
 /* ------ ownership of frames ------------------------------------------- */
@@ -328,7 +309,7 @@ static void gcma_put(struct gcma *g, unsigned long frame, u32 word)
 
 /*
  * Become owner of the tenant in @frame, if it is there and of generation @gen; with
- * @folio also only if it is the tenant of this page: what an entry has room for of
+ * @mapping also only if it is the tenant of that page: what an entry has room for of
  * the generation may have wrapped. Returns the word of the frame then, 0 if the
  * tenant is gone.
  *
@@ -337,7 +318,7 @@ static void gcma_put(struct gcma *g, unsigned long frame, u32 word)
  * all 30 bits of the first.
  */
 static u32 gcma_claim(struct gcma *g, unsigned long frame, u32 gen,
-		      const struct folio *folio)
+		      const struct address_space *mapping, pgoff_t index)
 {
 	struct gcma_frame *f = &g->frames[frame];
 	u32 word = atomic_read_acquire(&f->word);
@@ -346,8 +327,8 @@ static u32 gcma_claim(struct gcma *g, unsigned long frame, u32 gen,
 	if (!gcma_same_gen(word, gen) ||
 	    (word & GCMA_STATE_MASK) != GCMA_STORED)
 		return 0;
-	if (folio && (READ_ONCE(f->mapping) != folio->mapping ||
-		      READ_ONCE(f->index) != folio->index))
+	if (mapping && (READ_ONCE(f->mapping) != mapping ||
+			READ_ONCE(f->index) != index))
 		return 0;
 	return atomic_cmpxchg(&f->word, word, claimed) == word ? claimed : 0;
 }
@@ -364,7 +345,7 @@ static bool gcma_lendable(const struct gcma *g, unsigned long frame)
  */
 static long gcma_take_free(struct gcma *g)
 {
-	unsigned long head = g->nr_frames + GCMA_FREE_LIST;
+	unsigned long head = g->cma->count + GCMA_FREE_LIST;
 	int tries = GCMA_SCAN;
 
 	while (tries-- && g->frames[head].next != head) {
@@ -380,7 +361,7 @@ static long gcma_take_free(struct gcma *g)
 /* Take the frame of the tenant that is longest on @list. */
 static long gcma_take_victim(struct gcma *g, enum gcma_list list)
 {
-	unsigned long head = g->nr_frames + list;
+	unsigned long head = g->cma->count + list;
 	unsigned long frame, next;
 	int tries = GCMA_SCAN;
 
@@ -397,65 +378,12 @@ static long gcma_take_victim(struct gcma *g, enum gcma_list list)
 
 		gcma_unlink(g, frame, list);
 		if (gcma_lendable(g, frame)) {
-			gcma_count(g, GCMA_RECYCLES);
+			gcma_count(g, GCMA_recycles);
 			return frame;
 		}
-		gcma_count(g, GCMA_REVOKED);
+		gcma_count(g, GCMA_revoked);
 	}
 	return -1;
-}
-
-/*
- * Admission.
- *
- * A page cache eviction is worth a frame if the page is read again before the
- * frame is recycled. First in first out, which is what recycling the oldest
- * tenant amounts to, makes the area the tail of the page cache's LRU, and an LRU
- * is worth nothing for a loop a little longer than it is. Admitting seldom makes
- * some of the loop stay, but is slow to follow a change of the working set.
- *
- * Two samples of all pages, told by their hash, tell which is better: each has
- * its share of the frames for itself and always lives by one of the two rules.
- * The others are admitted seldom only while that sample had clearly more loads
- * of late: where both rules do well, as when nearly all fits, always is the one
- * that follows a change. (Set dueling: Qureshi et al., "Adaptive insertion
- * policies for high performance caching", ISCA 2007; that a hashed sample
- * predicts the whole: Waldspurger et al., "Efficient MRC construction with
- * SHARDS", FAST 2015.)
- */
-static bool gcma_seldom(struct gcma *g, enum gcma_list list)
-{
-	enum gcma_admission admission = READ_ONCE(g->admission);
-
-	if (admission != GCMA_ADMIT_ADAPTIVE)
-		return admission == GCMA_ADMIT_SELDOM;
-	if (list == GCMA_FOLLOW)
-		return READ_ONCE(g->hits[GCMA_SELDOM]) * 2 >
-		       READ_ONCE(g->hits[GCMA_ALWAYS]) * 3;
-	return list == GCMA_SELDOM;
-}
-
-/* May a folio of @list take the frame of a tenant of its own list? */
-static bool gcma_admit(struct gcma *g, enum gcma_list list)
-{
-	if (!gcma_seldom(g, list))
-		return true;
-	/* An increment may get lost: one page in about so many. */
-	return !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
-}
-
-static void gcma_note_hit(struct gcma *g, enum gcma_list list)
-{
-	unsigned long flags;
-
-	if (list == GCMA_FOLLOW)
-		return;
-	spin_lock_irqsave(&g->lock, flags);
-	if (++g->hits[list] > GCMA_HITS_MAX) {
-		g->hits[GCMA_ALWAYS] /= 2;
-		g->hits[GCMA_SELDOM] /= 2;
-	}
-	spin_unlock_irqrestore(&g->lock, flags);
 }
 
 /*
@@ -464,12 +392,9 @@ static void gcma_note_hit(struct gcma *g, enum gcma_list list)
  */
 static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 {
-	bool grown = list != GCMA_FOLLOW &&
-		     g->len[list] >= atomic_long_read(&g->nr_available) >>
-				     GCMA_SAMPLE_SHIFT;
-	long frame = -1;
+	long frame;
 
-	if (!grown) {
+	if (!gcma_has_share(g, list)) {
 		frame = gcma_take_free(g);
 		if (frame < 0 && list != GCMA_FOLLOW)
 			frame = gcma_take_victim(g, GCMA_FOLLOW);
@@ -477,66 +402,77 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 			return frame;
 	}
 	if (!admit) {
-		gcma_count(g, GCMA_REFUSED_ADMISSION);
+		gcma_count(g, GCMA_refused_admission);
 		return -1;
 	}
 	frame = gcma_take_victim(g, list);
 	if (frame < 0)
-		gcma_count(g, GCMA_REFUSED_BUSY);
+		gcma_count(g, GCMA_refused_busy);
 	return frame;
+}
+
+/* ------ invalidation that does not wait ------------------------------- */
+
+/*
+ * find_lock_entries() passes by a folio that is locked. If it was reclaim that had
+ * locked it, the folio was gone afterwards, before there were tenants, and the next
+ * reader got what the medium holds. So no copy of the old content may stay then:
+ *
+ *   reclaim                          who passes by, holding a reference
+ *   -------                          ----------------------------------
+ *   read the count
+ *   lock the folio, copy it          fails to lock the folio
+ *                                    count
+ *   freeze it: no references left    drop the reference
+ *   compare, and keep no copy
+ *
+ * Reclaim reads the count before it locks the folio, so it has not seen the count of
+ * anybody who found the folio locked by it; and it cannot freeze the folio before
+ * they are gone, so it sees all of them when it compares.
+ *
+ * A third one may lock the folio at any time. Then it is passed by and stays what it
+ * is, as it does without tenants. Who fills a folio from a tenant is no such third
+ * one: see gcma_load_commit().
+ */
+static atomic_t *gcma_pass_count(const struct folio *folio)
+{
+	return &gcma_pass_counts[hash_ptr(folio, GCMA_PASSES_BITS)];
+}
+
+unsigned int __gcma_passes(const struct folio *folio)
+{
+	/* Before the caller locks the folio. */
+	return atomic_read_acquire(gcma_pass_count(folio));
+}
+
+void __gcma_pass_by(const struct folio *folio)
+{
+	/* Before the caller drops its reference, which is a full barrier. */
+	atomic_inc(gcma_pass_count(folio));
 }
 
 /* ------ store --------------------------------------------------------- */
 
-/*
- * Filesystems whose every change of a file's blocks behind the page cache was
- * found to invalidate the page cache, shadow entries included, and that pass
- * the selftests. Network and stacking filesystems do not.
- */
-static bool gcma_allowed_fs(const struct super_block *sb)
+/* Why a page must not become a tenant; GCMA_stores if it may. */
+static enum vm_event_item gcma_refusal(struct address_space *mapping,
+				       struct folio *folio)
 {
-	switch (sb->s_magic) {
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case F2FS_SUPER_MAGIC:
-	case EROFS_SUPER_MAGIC_V1:
-	case SQUASHFS_MAGIC:
-		return sb->s_bdev;
-	case BDEVFS_MAGIC:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Why a page must not become a tenant; GCMA_STORES if it may. */
-static enum gcma_stat gcma_refusal(struct address_space *mapping,
-				   struct folio *folio)
-{
-	struct inode *inode = mapping->host;
-
-	/*
-	 * Only what the page cache of a file or block device holds: filesystems
-	 * keep other things in mappings of inodes that are neither, or whose mode
-	 * says nothing but that are never read page by page; DAX and shmem keep
-	 * other values in the slots.
-	 */
-	if (!(S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)) ||
-	    !gcma_allowed_fs(inode->i_sb) || IS_DAX(inode) ||
-	    !mapping->a_ops->read_folio)
-		return GCMA_REFUSED_FS;
+	if (!mapping_tenants(mapping))
+		return GCMA_refused_fs;
 	if (folio_order(folio) > GCMA_MAX_ORDER ||
 	    mapping_min_folio_order(mapping) ||
 	    folio_next_index(folio) > U32_MAX)
-		return GCMA_REFUSED_LARGE;
-	/*
-	 * Plaintext must not outlive the key in a frame. After a failed write a
-	 * clean page need not be what is on disk.
-	 */
-	if (IS_ENCRYPTED(inode) || folio_test_hwpoison(folio) ||
-	    !folio_test_uptodate(folio) || READ_ONCE(mapping->wb_err))
-		return GCMA_REFUSED_PRIVATE;
-	return GCMA_STORES;
+		return GCMA_refused_large;
+	/* Plaintext must not outlive the key in a frame. */
+	if (IS_ENCRYPTED(mapping->host))
+		return GCMA_refused_private;
+	/* Metadata that is read block by block. */
+	if (!folio_test_uptodate(folio))
+		return GCMA_refused_partial;
+	/* After a failed write a clean page need not be what is on disk. */
+	if (folio_test_hwpoison(folio) || READ_ONCE(mapping->wb_err))
+		return GCMA_refused_failed;
+	return GCMA_stores;
 }
 
 /* Copy page @i of the folio into a frame of its own, if there is one. */
@@ -565,17 +501,22 @@ static void gcma_store_page(struct gcma_store *store,
 	spin_unlock_irqrestore(&g->lock, flags);
 
 	if (!gcma_enter(g, frame, word)) {
-		gcma_count(g, GCMA_REFUSED_BUSY);
+		gcma_count(g, GCMA_refused_busy);
 		gcma_put(g, frame, word);
 		return;
 	}
 	copy_highpage(gcma_page(g, frame), folio_page(folio, i));
 	gcma_exit();
+	trace_gcma_copy(mapping, folio->index + i, gcma_pfn(g, frame));
 	store->copy[store->nr++] = (struct gcma_copy){ frame, word };
 }
 
-/* Anonymous, dirty, or unwanted: see gcma_unwanted(). */
-#define GCMA_UNFIT	(BIT(PG_swapbacked) | BIT(PG_dirty) | BIT(PG_readahead))
+/* Not worth a copy: anonymous, or the eviction is going to fail. */
+static bool gcma_unfit(const struct folio *folio)
+{
+	return READ_ONCE(folio->flags) & (BIT(PG_swapbacked) | BIT(PG_dirty)) ||
+	       folio_ref_count(folio) != 1 + folio_nr_pages(folio);
+}
 
 void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 			struct folio *folio)
@@ -583,16 +524,14 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 	u32 hash = gcma_hash(mapping, folio->index);
 	enum gcma_list list = gcma_sample(hash);
 	struct gcma *g = gcma_pick(hash);
-	enum gcma_stat refusal;
+	enum vm_event_item refusal;
 	unsigned int i;
 	bool admit;
 
-	/* Not worth a copy if the eviction is going to fail. */
-	if (READ_ONCE(folio->flags) & GCMA_UNFIT ||
-	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
+	if (gcma_unfit(folio))
 		return;
 	refusal = gcma_refusal(mapping, folio);
-	if (refusal != GCMA_STORES) {
+	if (refusal != GCMA_stores) {
 		gcma_count_pages(g, refusal, folio_nr_pages(folio));
 		return;
 	}
@@ -610,7 +549,7 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
  * Returns the tenant entry of the last copy, or @shadow if the frame was
  * scrubbed since it was filled: the word tells.
  */
-void *__gcma_store_commit(struct gcma_store *store, void *shadow)
+static void *gcma_publish(struct gcma_store *store, void *shadow)
 {
 	struct gcma_copy copy = store->copy[--store->nr];
 	struct gcma *g = store->area;
@@ -627,24 +566,35 @@ void *__gcma_store_commit(struct gcma_store *store, void *shadow)
 	}
 	/* From here on the frame may be recycled. */
 	trace_gcma_store(mapping, index, gcma_pfn(g, copy.frame));
-	gcma_count(g, GCMA_STORES);
+	gcma_count(g, GCMA_stores);
 	return gcma_mk_entry(g, copy.frame, copy.word);
 }
 
-/* One shadow stands for all pages: orders below XA_CHUNK_SHIFT split in place. */
-void __gcma_store_spread(struct gcma_store *store,
-			 struct address_space *mapping, struct folio *folio,
+void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 			 void *shadow)
 {
+	struct address_space *mapping = folio->mapping;
+	unsigned int order = folio_order(folio);
 	XA_STATE(xas, &mapping->i_pages, folio->index);
 
+	if (store->passes != __gcma_passes(folio)) {
+		gcma_count_pages(store->area, GCMA_refused_passed, store->nr);
+		__filemap_remove_folio(folio, shadow);
+		return;
+	}
+	if (!order) {
+		__filemap_remove_folio(folio, gcma_publish(store, shadow));
+		return;
+	}
+	/* One shadow stands for all pages: orders below XA_CHUNK_SHIFT split in place. */
+	__filemap_remove_folio(folio, shadow);
 	mapping_set_update(&xas, mapping);
-	xas_split(&xas, shadow, folio_order(folio));
+	xas_split(&xas, shadow, order);
 	while (store->nr) {
 		u32 frame = store->copy[store->nr - 1].frame;
 
 		xas_set(&xas, store->area->frames[frame].index);
-		xas_store(&xas, __gcma_store_commit(store, shadow));
+		xas_store(&xas, gcma_publish(store, shadow));
 	}
 }
 
@@ -659,40 +609,81 @@ void __gcma_store_end(struct gcma_store *store)
 
 /* ------ load ---------------------------------------------------------- */
 
-void *__gcma_load(struct folio *folio, void *entry)
+/* Copy the tenant into the folio; false if a primary was faster, or it is no good. */
+static bool gcma_fill(struct gcma *g, struct gcma_copy copy, struct folio *folio)
 {
-	bool loaded = false;
-	void *shadow = NULL;
+	struct page *page = gcma_page(g, copy.frame);
+	bool good;
+
+	if (!gcma_enter(g, copy.frame, copy.word))
+		return false;
+	/* A poisoned frame takes its data with it: read the disk. */
+	good = !PageHWPoison(page);
+	if (good)
+		copy_highpage(folio_page(folio, 0), page);
+	gcma_exit();
+	if (good)
+		flush_dcache_folio(folio);
+	return good;
+}
+
+void __gcma_load_begin(struct gcma_load *load, struct address_space *mapping,
+		       struct folio *folio, pgoff_t index)
+{
+	void *entry = xa_load(&mapping->i_pages, index);
 	unsigned long frame;
 	struct gcma *g;
-	u32 gen, word;
+	u32 gen;
 
+	if (!gcma_is_tenant(entry) || folio_test_large(folio))
+		return;
 	g = gcma_rd_entry(entry, &frame, &gen);
-	word = gcma_claim(g, frame, gen, folio);
-	if (word) {
+	load->area = g;
+	load->copy.frame = frame;
+	load->copy.word = gcma_claim(g, frame, gen, mapping, index);
+	if (!load->copy.word)
+		return;
+	if (!gcma_fill(g, load->copy, folio)) {
+		gcma_put(g, frame, load->copy.word);
+		return;
+	}
+	trace_gcma_fill(mapping, index, gcma_pfn(g, frame));
+	load->entry = entry;
+	/* Now, while the folio is locked and nobody else's. */
+	workingset_refault(folio, g->frames[frame].shadow);
+}
+
+/*
+ * If the folio was not added where its tenant entry stood, it is locked and ours, or
+ * not in the page cache at all: forget what it was filled with.
+ */
+bool __gcma_load_end(struct gcma_load *load, struct folio *folio, void **entry,
+		     int added, gfp_t gfp)
+{
+	bool loaded = load->entry && !added && *entry == load->entry;
+
+	if (load->entry) {
+		struct gcma *g = load->area;
+		u32 frame = load->copy.frame;
 		struct gcma_frame *f = &g->frames[frame];
 
-		shadow = f->shadow;
-		if (!folio_test_large(folio) && gcma_enter(g, frame, word)) {
-			struct page *page = gcma_page(g, frame);
-
-			/* A poisoned frame takes its data with it: read the disk. */
-			loaded = !PageHWPoison(page);
-			if (loaded)
-				copy_highpage(folio_page(folio, 0), page);
-			gcma_exit();
-		}
 		if (loaded) {
-			flush_dcache_folio(folio);
-			folio_mark_uptodate(folio);
 			gcma_note_hit(g, gcma_list_of(f));
-			trace_gcma_load(folio->mapping, folio->index,
-					gcma_pfn(g, frame));
+			trace_gcma_load(f->mapping, f->index, gcma_pfn(g, frame));
+			gcma_count(g, GCMA_loads);
+		} else {
+			folio_clear_active(folio);
+			folio_clear_workingset(folio);
 		}
-		gcma_put(g, frame, word);
+		gcma_put(g, frame, load->copy.word);
 	}
-	gcma_count(g, loaded ? GCMA_LOADS : GCMA_MISSES);
-	return shadow;
+	if (!loaded && !added && gcma_is_tenant(*entry)) {
+		if (!(gfp & __GFP_WRITE))
+			gcma_count(gcma_area_of(*entry), GCMA_misses);
+		__gcma_drop(*entry);
+		*entry = NULL;
+	}
+	return loaded;
 }
 
 void *__gcma_shadow(void *entry)
@@ -722,477 +713,183 @@ void __gcma_drop(void *entry)
 	u32 gen, word;
 
 	g = gcma_rd_entry(entry, &frame, &gen);
-	word = gcma_claim(g, frame, gen, NULL);
+	word = gcma_claim(g, frame, gen, NULL, 0);
 	if (!word)
 		return;
-	gcma_count(g, GCMA_DROPPED);
+	gcma_count(g, GCMA_dropped);
 	gcma_put(g, frame, word);
 }
 
-/* ------ primaries ----------------------------------------------------- */
-
-/* cma_alloc_folio() wants a compound page, of which only the head is referenced. */
-static void gcma_make_compound(struct page *page, unsigned long count)
-{
-	unsigned long i;
-
-	for (i = 1; i < count; i++)
-		set_page_count(nth_page(page, i), 0);
-	prep_compound_page(page, ilog2(count));
-}
-
-/* What the primary left behind, the next one must not inherit. */
-static void gcma_reset_page(struct page *page)
-{
-	page->flags &= ~PAGE_FLAGS_CHECK_AT_PREP;
-	page->mapping = NULL;
-	set_page_private(page, 0);
-}
-
-static void gcma_unmake_compound(struct page *head, unsigned long count)
-{
-	while (count--) {
-		struct page *page = nth_page(head, count);
-
-		clear_compound_head(page);
-		atomic_set(&page->_mapcount, -1);
-		gcma_reset_page(page);
-		set_page_count(page, 1);
-	}
-}
-
-/* Memory failures are rare enough to look only after the first. */
-static bool gcma_poisoned(unsigned long pfn, unsigned long count)
-{
-	unsigned long i;
-
-	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE) ||
-	    !atomic_long_read(&num_poisoned_pages))
-		return false;
-	for (i = 0; i < count; i++)
-		if (PageHWPoison(pfn_to_page(pfn + i)))
-			return true;
-	return false;
-}
-
-/**
- * gcma_take_range() - make a range of an area a primary's
- * @cma: the area
- * @pfn: first page; the bits of the range were just set by the caller
- * @count: pages
- * @gfp: %__GFP_COMP: as one compound page; %__GFP_ZERO or init_on_alloc: zeroed
- *
- * Context: process context, no lock held; waits for at most one page copy per
- * CPU. Cost: O(CPUs), plus O(@count) for what @gfp asks for.
- * Return: 0, or -EBUSY if a page of the range is poisoned: the range is released
- * then, but for the poisoned page, which stays in quarantine.
- */
-int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
-		    gfp_t gfp)
-{
-	unsigned long taken = ALIGN(count, 1UL << cma->order_per_bit);
-	struct gcma *g = cma->gcma;
-	unsigned long i;
-
-	atomic_long_sub(taken, &g->nr_available);
-	if (g->nr_frames)
-		gcma_wait_for_copies(pfn, taken);
-	if (gcma_poisoned(pfn, count)) {
-		gcma_release_range(cma, pfn, count);
-		return -EBUSY;
-	}
-	/* A tenant was freed, in a sense, when its frame was revoked. */
-	if (want_init_on_alloc(gfp) || (g->nr_frames && want_init_on_free()))
-		for (i = 0; i < count; i++)
-			clear_highpage(pfn_to_page(pfn + i));
-	if (gfp & __GFP_COMP)
-		gcma_make_compound(pfn_to_page(pfn), count);
-	trace_gcma_revoke(cma->name, pfn, count);
-	return 0;
-}
+/* ------ nodes of shadows ----------------------------------------------- */
 
 /*
- * Discard the tenants of frames that a primary is done with. Their bits are
- * still set, so they cannot be lent. Who owns one of them finds the word changed
- * and puts it.
+ * The shadow shrinker leaves a memory cgroup one node for eight of its resident
+ * pages. A group that is pushed out as a whole would lose its tenants with the
+ * nodes, so those of its pages that are in frames count too. Who they belong to is
+ * not known: a group is credited with the share that it has of all nodes, so that
+ * all groups together get no more than there are tenants, and with no more pages
+ * than it may use, for the nodes, and the inodes that they pin, are charged to it.
  */
-static void gcma_scrub(struct gcma *g, unsigned long frame, unsigned long end)
+unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&g->lock, flags);
-	for (; frame < end; frame++) {
-		struct gcma_frame *f = &g->frames[frame];
-		u32 word = atomic_read(&f->word);
-		enum gcma_state state;
-
-		do {
-			state = word & GCMA_STATE_MASK;
-		} while (!atomic_try_cmpxchg(&f->word, (int *)&word,
-				gcma_next_gen(word, state == GCMA_STORED ?
-						    GCMA_FREE : state)));
-		if (state == GCMA_STORED) {
-			gcma_unlink(g, frame, gcma_list_of(f));
-			gcma_count(g, GCMA_REVOKED);
-		}
-	}
-	spin_unlock_irqrestore(&g->lock, flags);
-}
-
-/*
- * Lend scrubbed frames again, after all others. Only now that their bits are
- * clear, or gcma_take_free() would drop them from the list for good.
- */
-static void gcma_lend(struct gcma *g, unsigned long frame, unsigned long end)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&g->lock, flags);
-	for (; frame < end; frame++) {
-		struct gcma_frame *f = &g->frames[frame];
-
-		if (gcma_frame_state(f) == GCMA_FREE && !gcma_linked(f))
-			gcma_link(g, frame, GCMA_FREE_LIST, true);
-	}
-	spin_unlock_irqrestore(&g->lock, flags);
-}
-
-/*
- * Is the page the area's alone again? The area holds one reference to each of
- * its pages; a compound page is taken apart as soon as nobody else uses it. A
- * poisoned page is never idle again.
- */
-static bool gcma_idle(struct page *page)
-{
-	struct page *head = compound_head(page);
-
-	if (PageHWPoison(page) || page_count(head) != 1)
-		return false;
-	/* Nobody can get a reference to a frozen page. */
-	if (PageHead(head)) {
-		if (!page_ref_freeze(head, 1))
-			return false;
-		gcma_unmake_compound(head, compound_nr(head));
-	} else {
-		gcma_reset_page(page);
-	}
-	return true;
-}
-
-/* Give released bits back to the area, those at least that are idle. */
-static void gcma_settle(struct gcma *g, unsigned long bit, unsigned long end)
-{
-	struct cma *cma = g->cma;
-	unsigned int order = cma->order_per_bit;
-	unsigned long flags;
-
-	while (bit < end) {
-		unsigned long first = bit << order, frame = first;
-		unsigned long last = min(end, bit + max(GCMA_SETTLE >> order, 1));
-
-		/* the longest idle run of whole bits from here */
-		while (frame < last << order && gcma_idle(gcma_page(g, frame)))
-			frame++;
-		last = frame >> order;
-		if (last == bit) {
-			spin_lock_irqsave(&cma->lock, flags);
-			set_bit(bit, g->quarantine);
-			spin_unlock_irqrestore(&cma->lock, flags);
-			trace_gcma_quarantine(cma->name, gcma_pfn(g, first),
-					      1UL << order);
-			bit++;
-			continue;
-		}
-		if (want_init_on_free())
-			for (frame = first; frame < last << order; frame++)
-				clear_highpage(gcma_page(g, frame));
-		if (g->nr_frames)
-			gcma_scrub(g, first, last << order);
-		smp_wmb(); /* pairs with smp_rmb() in gcma_enter() */
-		spin_lock_irqsave(&cma->lock, flags);
-		bitmap_clear(g->quarantine, bit, last - bit);
-		bitmap_clear(g->leaving, bit, last - bit);
-		bitmap_clear(cma->bitmap, bit, last - bit);
-		spin_unlock_irqrestore(&cma->lock, flags);
-		if (g->nr_frames)
-			gcma_lend(g, first, last << order);
-		atomic_long_add((last - bit) << order, &g->nr_available);
-		bit = last;
-	}
-}
-
-static void gcma_quarantine_work(struct work_struct *work)
-{
-	struct gcma *g = container_of(work, struct gcma, work.work);
-	unsigned long bit, frame;
-	bool again = false;
-
-	for_each_set_bit(bit, g->quarantine, cma_bitmap_maxno(g->cma)) {
-		gcma_settle(g, bit, bit + 1);
-		frame = bit << g->cma->order_per_bit;
-		again |= test_bit(bit, g->quarantine) &&
-			 !gcma_poisoned(gcma_pfn(g, frame),
-					1UL << g->cma->order_per_bit);
-	}
-	if (again)
-		schedule_delayed_work(&g->work, GCMA_QUARANTINE_DELAY);
-}
-
-/* Begin the release of frames; false if they are not whole, allocated bits. */
-static bool gcma_leave(struct gcma *g, unsigned long frame, unsigned long last)
-{
-	struct cma *cma = g->cma;
-	unsigned int order = cma->order_per_bit;
-	unsigned long bit = frame >> order, end = last >> order;
-	unsigned long flags;
-	bool held;
-
-	spin_lock_irqsave(&cma->lock, flags);
-	held = bit < end && end <= cma_bitmap_maxno(cma) &&
-	       IS_ALIGNED(frame | last, 1UL << order) &&
-	       find_next_zero_bit(cma->bitmap, end, bit) >= end &&
-	       find_next_bit(g->leaving, end, bit) >= end;
-	if (held)
-		bitmap_set(g->leaving, bit, end - bit);
-	spin_unlock_irqrestore(&cma->lock, flags);
-	return held;
-}
-
-/**
- * gcma_release_range() - a primary is done with a range
- * @cma: the area
- * @pfn: first page
- * @count: pages, as allocated or a part of it; of an area with several pages a
- *	bit, a part in whole bits
- *
- * Pages to which somebody still holds a reference are quarantined: neither lent
- * nor allocated before the reference is gone. A range that is not allocated is
- * left alone, with a warning.
- *
- * Context: does not sleep. Cost: O(@count).
- * Return: true if the range was allocated.
- */
-bool gcma_release_range(struct cma *cma, unsigned long pfn, unsigned long count)
-{
-	unsigned int order = cma->order_per_bit;
-	unsigned long frame = pfn - cma->base_pfn;
-	unsigned long last = frame + ALIGN(count, 1UL << order);
-	unsigned long bit = frame >> order, end = last >> order;
-	struct gcma *g = cma->gcma;
-
-	if (WARN(!gcma_leave(g, frame, last),
-		 "%s: release of %lu pages at pfn %#lx that are not allocated\n",
-		 cma->name, count, pfn))
-		return false;
-
-	gcma_settle(g, bit, end);
-	trace_gcma_release(cma->name, pfn, count);
-	if (find_next_bit(g->quarantine, end, bit) < end) {
-		pr_warn_ratelimited("%s: released pages at pfn %#lx are still in use, quarantined\n",
-				    cma->name, pfn);
-		schedule_delayed_work(&g->work, GCMA_QUARANTINE_DELAY);
-	}
-	return true;
-}
-
-/* ------ policy -------------------------------------------------------- */
-
-const char * const gcma_policies[] = {
-	[CMA_MOVABLE]	= "movable",
-	[CMA_NONE]	= "none",
-	[CMA_GCMA]	= "gcma",
-};
-
-/* What the command line said, each POLICY or NAME:POLICY. */
-static char *gcma_choices[MAX_CMA_AREAS] __initdata;
-static unsigned int gcma_nr_choices __initdata;
-
-static int __init gcma_early_policy(char *arg)
-{
-	char *choice;
-
-	while ((choice = strsep(&arg, ",")))
-		if (gcma_nr_choices < ARRAY_SIZE(gcma_choices))
-			gcma_choices[gcma_nr_choices++] = choice;
-		else
-			pr_err("cma_policy=: too many areas, '%s' ignored\n",
-			       choice);
-	return 0;
-}
-early_param("cma_policy", gcma_early_policy);
-
-/* The policy that @choice has for the area, NULL if it means another one. */
-static const char *__init gcma_choice_for(const struct cma *cma,
-					   const char *choice)
-{
-	const char *colon = strrchr(choice, ':');
-	bool meant;
-
-	if (colon && colon != choice)
-		meant = str_has_prefix(choice, cma->name) == colon - choice;
-	else
-		meant = cma == dev_get_cma_area(NULL);
-	if (!meant)
-		return NULL;
-	return colon ? colon + 1 : choice;
-}
-
-/**
- * cma_set_policy() - choose the policy of an area
- * @cma: the area, not yet active
- * @policy: name of the policy; NULL: as it is; unknown: the same, which is logged
- *
- * By the device tree first, then by the command line, which has the last word.
- */
-void __init cma_set_policy(struct cma *cma, const char *policy)
-{
-	int ret;
-
-	if (!policy)
-		return;
-	ret = match_string(gcma_policies, ARRAY_SIZE(gcma_policies), policy);
-	if (ret < 0)
-		pr_err("%s: policy '%s' ignored, policies are movable, none, gcma\n",
-		       cma->name, policy);
-	else
-		cma->policy = ret;
-}
-
-static int __init gcma_is_chosen(struct cma *cma, void *choice)
-{
-	return !!gcma_choice_for(cma, choice);
-}
-
-static int __init gcma_check_choices(void)
-{
+	unsigned long all = global_node_page_state_pages(WORKINGSET_NODES);
+	unsigned long tenants = 0, pages;
 	unsigned int i;
 
-	for (i = 0; i < gcma_nr_choices; i++)
-		if (!cma_for_each_area(gcma_is_chosen, gcma_choices[i]))
-			pr_err("cma_policy=: there is no area for '%s'\n",
-			       gcma_choices[i]);
-	return 0;
+	for (i = 0; i < READ_ONCE(gcma_nr_areas); i++)
+		tenants += gcma_nr_tenants(gcma_areas[i]);
+	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
+#ifdef CONFIG_MEMCG
+	for (; memcg; memcg = parent_mem_cgroup(memcg))
+		pages = min3(pages, READ_ONCE(memcg->memory.max),
+			     READ_ONCE(memcg->memory.high));
+#endif
+	return pages;
 }
-subsys_initcall(gcma_check_choices);
 
-/* ------ activation ---------------------------------------------------- */
+/* ------ the policy ---------------------------------------------------- */
+
+static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
+			unsigned long count)
+{
+	gcma_wait_for_copies(r->cma->base_pfn + frame, count);
+}
+
+/*
+ * Discard the tenant of a frame that a primary is done with. Its bit is still set,
+ * so it cannot be lent. If the frame has an owner, he finds the word changed and
+ * puts it.
+ */
+static void gcma_scrub_frame(struct gcma *g, unsigned long frame)
+{
+	struct gcma_frame *f = &g->frames[frame];
+	u32 word = atomic_read(&f->word);
+	enum gcma_state state;
+
+	do {
+		state = word & GCMA_STATE_MASK;
+	} while (!atomic_try_cmpxchg(&f->word, (int *)&word,
+			gcma_next_gen(word, state == GCMA_STORED ? GCMA_FREE :
+								   state)));
+	if (state == GCMA_STORED) {
+		gcma_unlink(g, frame, gcma_list_of(f));
+		gcma_count(g, GCMA_revoked);
+	}
+}
+
+/*
+ * Lend a scrubbed frame again, after all others. Only now that its bit is clear, or
+ * gcma_take_free() would drop it from the list for good.
+ */
+static void gcma_lend_frame(struct gcma *g, unsigned long frame)
+{
+	struct gcma_frame *f = &g->frames[frame];
+
+	if (gcma_frame_state(f) == GCMA_FREE && !gcma_linked(f))
+		gcma_link(g, frame, GCMA_FREE_LIST, true);
+}
+
+static __always_inline void
+gcma_batch(struct gcma *g, unsigned long frame, unsigned long count,
+	   void (*do_frame)(struct gcma *g, unsigned long frame))
+{
+	unsigned long flags;
+
+	KUNIT_STATIC_STUB_REDIRECT(gcma_batch, g, frame, count, do_frame);
+	spin_lock_irqsave(&g->lock, flags);
+	while (count--)
+		do_frame(g, frame++);
+	spin_unlock_irqrestore(&g->lock, flags);
+}
+
+static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
+		       unsigned long count)
+{
+	unsigned long end = frame + count;
+
+	for (; frame < end; frame += GCMA_BATCH)
+		gcma_batch(r->tenants, frame, min(end - frame, GCMA_BATCH),
+			   gcma_scrub_frame);
+}
+
+static void gcma_lend(struct cma_reserve *r, unsigned long frame,
+		      unsigned long count)
+{
+	unsigned long end = frame + count;
+
+	for (; frame < end; frame += GCMA_BATCH)
+		gcma_batch(r->tenants, frame, min(end - frame, GCMA_BATCH),
+			   gcma_lend_frame);
+}
 
 /* Highest frames first, primaries take the lowest run: they meet last. */
-static void __init gcma_init_frames(struct gcma *g)
+static void gcma_init_frames(struct gcma *g)
 {
 	unsigned long frame;
 	int list;
 
 	for (list = 0; list < GCMA_NR_LISTS; list++) {
-		frame = g->nr_frames + list;
+		frame = g->cma->count + list;
 		g->frames[frame].prev = frame;
 		g->frames[frame].next = frame;
 	}
-	for (frame = g->nr_frames; frame--;)
+	for (frame = g->cma->count; frame--;)
 		gcma_link(g, frame, GCMA_FREE_LIST, true);
 }
 
-static struct gcma *__init gcma_create(struct cma *cma)
+static void gcma_free(struct gcma *g)
 {
-	struct gcma *g = kzalloc(sizeof(*g), GFP_KERNEL);
+	vfree(g->frames);
+	free_percpu(g->counters);
+	kfree(g);
+}
 
+static int gcma_create(struct cma_reserve *r)
+{
+	struct cma *cma = r->cma;
+	struct gcma *g;
+
+	if (gcma_nr_areas == ARRAY_SIZE(gcma_areas) ||
+	    (cma->count - 1) >> GCMA_FRAME_BITS)
+		return -E2BIG; /* tenant entries have no room for it */
+
+	g = kzalloc(sizeof(*g), GFP_KERNEL);
 	if (!g)
-		return NULL;
+		return -ENOMEM;
 	g->cma = cma;
 	g->id = gcma_nr_areas;
 	spin_lock_init(&g->lock);
-	atomic_long_set(&g->nr_available, cma->count);
-	INIT_DELAYED_WORK(&g->work, gcma_quarantine_work);
-	g->leaving = bitmap_zalloc(cma_bitmap_maxno(cma), GFP_KERNEL);
-	g->quarantine = bitmap_zalloc(cma_bitmap_maxno(cma), GFP_KERNEL);
-	g->stats = alloc_percpu(struct gcma_stats);
-	if (!g->leaving || !g->quarantine || !g->stats)
-		goto free;
-	if (cma->policy == CMA_NONE)
-		return g;
-
-	if (!gcma_hazard)
-		gcma_hazard = kcalloc(nr_cpu_ids, sizeof(*gcma_hazard),
-				      GFP_KERNEL);
+	g->counters = alloc_percpu(struct gcma_counters);
 	g->frames = vzalloc(array_size(cma->count + GCMA_NR_LISTS,
 				       sizeof(*g->frames)));
-	if (!g->frames || !gcma_hazard)
-		goto free;
-	g->nr_frames = cma->count;
+	if (!g->counters || !g->frames) {
+		gcma_free(g);
+		return -ENOMEM;
+	}
 	gcma_init_frames(g);
-	return g;
-free:
-	vfree(g->frames);
-	free_percpu(g->stats);
-	bitmap_free(g->quarantine);
-	bitmap_free(g->leaving);
-	kfree(g);
-	return NULL;
+	r->tenants = g;
+	gcma_areas[gcma_nr_areas++] = g;
+	/* Complete before it is found: pairs with gcma_pick(). */
+	smp_store_release(&gcma_nr_frames, gcma_nr_frames + cma->count);
+	static_branch_inc(&gcma_key);
+	return 0;
 }
 
-/**
- * gcma_activate() - keep an area out of the buddy allocator if its policy says so
- * @cma: an area whose bitmap is allocated and whose pages are still reserved
- *
- * Return: false if the area is to be a movable one: by its policy, or because
- * another one is not possible, which is logged.
- */
-bool __init gcma_activate(struct cma *cma)
-{
-	const char *why = "no memory for the frame table";
-	unsigned long pfn;
-	unsigned int i;
+const struct cma_policy gcma_policy = {
+	.name = "gcma",
+	.create = gcma_create,
+	.revoke = gcma_revoke,
+	.scrub = gcma_scrub,
+	.lend = gcma_lend,
+};
 
-	for (i = 0; i < gcma_nr_choices; i++)
-		cma_set_policy(cma, gcma_choice_for(cma, gcma_choices[i]));
-	if (cma->policy == CMA_MOVABLE)
-		return false;
-
-	if (cma->policy == CMA_GCMA &&
-	    (gcma_nr_areas == ARRAY_SIZE(gcma_areas) ||
-	     (cma->count - 1) >> GCMA_FRAME_BITS))
-		why = "too many areas, or too large a one, for tenant entries";
-	else
-		cma->gcma = gcma_create(cma);
-	if (!cma->gcma) {
-		pr_err("%s: %s, falling back to movable\n", cma->name, why);
-		cma->policy = CMA_MOVABLE;
-		return false;
-	}
-
-	/* The reference that boot gave them stays: they are never freed. */
-	for (pfn = cma->base_pfn; pfn < cma->base_pfn + cma->count; pfn++)
-		__ClearPageReserved(pfn_to_page(pfn));
-	if (cma->policy == CMA_GCMA) {
-		gcma_areas[gcma_nr_areas++] = cma->gcma;
-		gcma_nr_frames += cma->count;
-		static_branch_enable(&gcma_key);
-	}
-	pr_info("%s: %lu pages, policy %s\n", cma->name, cma->count,
-		gcma_policies[cma->policy]);
-	return true;
-}
-
-/* ------ statistics ---------------------------------------------------- */
-
-unsigned long gcma_stat(const struct gcma *g, enum gcma_stat item)
+unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item)
 {
 	unsigned long sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(g->stats, cpu)->n[item];
-	return sum;
-}
-
-/* Frames whose tenant can be loaded. O(area), a snapshot of moving things. */
-unsigned long gcma_count_tenants(const struct gcma *g)
-{
-	unsigned long frame, sum = 0;
-
-	for (frame = 0; frame < g->nr_frames; frame++)
-		sum += gcma_frame_state(&g->frames[frame]) == GCMA_STORED &&
-		       !gcma_revoked(g, frame);
+		sum += per_cpu_ptr(g->counters, cpu)->n[item - GCMA_stores];
 	return sum;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Guaranteed contiguous memory: what mm/cma*.c and mm/gcma*.c share.
+ * Guaranteed contiguous memory: what mm/gcma*.c share.
  */
 #ifndef __MM_GCMA_H
 #define __MM_GCMA_H
@@ -9,13 +9,9 @@
 #include <linux/gcma.h>
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
-#include <linux/workqueue.h>
+#include <linux/vmstat.h>
 
-#include "cma.h"
-
-/* Is the time of each cma_alloc() counted? */
-#define CMA_LATENCY \
-	(IS_ENABLED(CONFIG_GCMA) && IS_ENABLED(CONFIG_CMA_DEBUGFS))
+#include "cma_reserve.h"
 
 /*
  * States of a frame, in the low bits of gcma_frame.word; the rest of the word
@@ -70,24 +66,10 @@ struct gcma_frame {
 	u32 next;
 };
 
-/* Counters of an area, in pages; gcma_count_pages() knows the order. */
-enum gcma_stat {
-	GCMA_STORES,
-	GCMA_LOADS,
-	GCMA_MISSES,		/* a tenant entry was found but not its tenant */
-	GCMA_RECYCLES,		/* tenants replaced by others, never loaded */
-	GCMA_DROPPED,		/* tenants whose page was truncated, ... */
-	GCMA_REVOKED,		/* tenants whose frame a primary took */
-	GCMA_REFUSED_FS,
-	GCMA_REFUSED_LARGE,
-	GCMA_REFUSED_PRIVATE,
-	GCMA_REFUSED_ADMISSION,
-	GCMA_REFUSED_BUSY,
-	GCMA_NR_STATS
-};
+#define GCMA_NR_COUNTERS	(GCMA_refused_passed - GCMA_stores + 1)
 
-struct gcma_stats {
-	unsigned long n[GCMA_NR_STATS];
+struct gcma_counters {
+	unsigned long n[GCMA_NR_COUNTERS];
 };
 
 enum gcma_admission {
@@ -97,11 +79,9 @@ enum gcma_admission {
 };
 
 /**
- * struct gcma - an area whose frames never enter the buddy allocator
- * @cma: the area; a bit set in @cma->bitmap means a primary holds the frame
+ * struct gcma - the tenants of an area
+ * @cma: the area
  * @id: position in gcma_areas[], part of every tenant entry
- * @nr_frames: size of @frames; 0 for policy none, which has no tenants
- * @nr_available: pages not held by primaries
  * @lock: protects the lists and admission; nests inside i_pages, outermost of
  *	its own; irqs off because i_pages is taken in interrupts
  * @frames: the frame table, then GCMA_NR_LISTS list heads
@@ -109,16 +89,11 @@ enum gcma_admission {
  * @hits: loads from each sample, aged
  * @skipped: refusals since the last page admitted under "seldom"
  * @admission: how to admit; adaptive unless an administrator said otherwise
- * @stats: counters
- * @leaving: bits that were released and are not free yet
- * @quarantine: subset of @leaving that waits for somebody's page reference
- * @work: looks after @quarantine
+ * @counters: see include/linux/gcma_counters.h
  */
 struct gcma {
 	struct cma *cma;
 	unsigned int id;
-	unsigned long nr_frames;
-	atomic_long_t nr_available;
 
 	spinlock_t lock; /* see above */
 	struct gcma_frame *frames;
@@ -126,37 +101,39 @@ struct gcma {
 	unsigned int hits[GCMA_NR_LISTS];
 	unsigned int skipped;
 	enum gcma_admission admission;
-	struct gcma_stats __percpu *stats;
-
-	unsigned long *leaving;
-	unsigned long *quarantine;
-	struct delayed_work work;
+	struct gcma_counters __percpu *counters;
 };
 
-extern const char * const gcma_policies[];
-
-unsigned long gcma_stat(const struct gcma *g, enum gcma_stat item);
-unsigned long gcma_count_tenants(const struct gcma *g);
-bool gcma_revoked(const struct gcma *g, unsigned long frame);
+/* The tenants of an area; NULL if its policy is another. */
+static inline struct gcma *gcma_of(const struct cma *cma)
+{
+	return cma->policy == &gcma_policy ? cma->reserve->tenants : NULL;
+}
 
 static inline enum gcma_state gcma_frame_state(const struct gcma_frame *f)
 {
 	return atomic_read(&f->word) & GCMA_STATE_MASK;
 }
 
-/* Frames of the area stay out of the buddy allocator: policies none and gcma. */
-static inline bool cma_reserved(const struct cma *cma)
+/* True if a primary holds the frame, or has released it and it is not scrubbed. */
+static inline bool gcma_revoked(const struct gcma *g, unsigned long frame)
 {
-	return IS_ENABLED(CONFIG_GCMA) && cma->gcma;
+	return test_bit(frame >> g->cma->order_per_bit, g->cma->bitmap);
 }
 
-bool __init gcma_activate(struct cma *cma);
+/* Counts pages, for the area and for /proc/vmstat. */
+static __always_inline void gcma_count_pages(struct gcma *g,
+					     enum vm_event_item item, long pages)
+{
+	this_cpu_add(g->counters->n[item - GCMA_stores], pages);
+	count_vm_events(item, pages);
+}
 
-void gcma_latency_end(struct cma *cma, u64 start);
-void gcma_debugfs_add(struct cma *cma, struct dentry *dir);
-int gcma_take_range(struct cma *cma, unsigned long pfn, unsigned long count,
-		    gfp_t gfp);
-bool gcma_release_range(struct cma *cma, unsigned long pfn,
-			unsigned long count);
+static __always_inline void gcma_count(struct gcma *g, enum vm_event_item item)
+{
+	gcma_count_pages(g, item, 1);
+}
+
+unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item);
 
 #endif /* __MM_GCMA_H */

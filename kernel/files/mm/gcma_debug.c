@@ -1,45 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Guaranteed contiguous memory: /sys/kernel/debug/cma/<area>/
- *
- * latency: how long cma_alloc() took, on areas of every policy
- * frames:  what each frame of a gcma area is used for
+ * Guaranteed contiguous memory: /sys/kernel/debug/cma/<area>/frames, what each
+ * frame of the area is used for
  */
 
 #include <linux/cma.h>
 #include <linux/debugfs.h>
-#include <linux/sched/clock.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 
 #include "gcma.h"
-
-/* local_clock() may jump a little when the caller changes CPUs: no matter here. */
-void gcma_latency_end(struct cma *cma, u64 start)
-{
-	s64 ns = local_clock() - start;
-	unsigned int bucket = ns > 0 ? fls64(ns) : 0;
-
-	atomic_inc(&cma->latency[min(bucket, CMA_LATENCY_BUCKETS - 1)]);
-}
-
-/* One line per power of two: least ns, allocations. */
-static int latency_show(struct seq_file *m, void *unused)
-{
-	struct cma *cma = m->private;
-	unsigned int i;
-
-	for (i = 0; i < CMA_LATENCY_BUCKETS; i++)
-		seq_printf(m, "%llu %u\n", i ? 1ULL << (i - 1) : 0,
-			   atomic_read(&cma->latency[i]));
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(latency);
 
 static char gcma_frame_char(const struct gcma *g, unsigned long frame)
 {
 	unsigned long bit = frame >> g->cma->order_per_bit;
 
-	if (test_bit(bit, g->quarantine))
+	if (test_bit(bit, g->cma->reserve->quarantine))
 		return 'Q';
 	if (gcma_revoked(g, frame))
 		return '#';
@@ -52,20 +28,38 @@ static int frames_show(struct seq_file *m, void *unused)
 	struct gcma *g = m->private;
 	unsigned long frame;
 
-	for (frame = 0; frame < g->nr_frames; frame++) {
+	for (frame = 0; frame < g->cma->count; frame++) {
 		seq_putc(m, gcma_frame_char(g, frame));
-		if (frame % 64 == 63 || frame == g->nr_frames - 1)
+		if (frame % 64 == 63 || frame == g->cma->count - 1)
 			seq_putc(m, '\n');
+		cond_resched();
 	}
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(frames);
 
-/* Add the files of an area to its directory. */
-void __init gcma_debugfs_add(struct cma *cma, struct dentry *dir)
+static int __init gcma_debugfs_add(struct cma *cma, void *root)
 {
-	debugfs_create_file("latency", 0444, dir, cma, &latency_fops);
-	if (cma->gcma && cma->gcma->nr_frames)
-		debugfs_create_file("frames", 0444, dir, cma->gcma,
+	struct dentry *dir;
+
+	if (!gcma_of(cma))
+		return 0;
+	dir = debugfs_lookup(cma->name, root);
+	if (dir)
+		debugfs_create_file("frames", 0444, dir, gcma_of(cma),
 				    &frames_fops);
+	dput(dir);
+	return 0;
 }
+
+/* After cma_debugfs_init(), which makes the directories. */
+static int __init gcma_debugfs_init(void)
+{
+	struct dentry *root = debugfs_lookup("cma", NULL);
+
+	if (root)
+		cma_for_each_area(gcma_debugfs_add, root);
+	dput(root);
+	return 0;
+}
+late_initcall_sync(gcma_debugfs_init);

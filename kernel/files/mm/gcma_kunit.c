@@ -3,29 +3,50 @@
  * Guaranteed contiguous memory: tests of the frame table
  *
  * Part of gcma.c. Each test has an area of its own, of ordinary pages, beside the
- * areas of the machine, and the page cache of a file that does not exist. Pages
- * enter and leave this page cache step by step, as readers and reclaim make
- * them, so that an allocation or a release can be put between any two steps.
+ * areas of the machine, and a file on a medium whose content it sets. Pages enter
+ * and leave the page cache of the file by the functions that everybody uses:
+ * readers, reclaim, invalidation, truncation. Tracepoints in these functions stop
+ * them where a race has its window, and the test does there what the other side
+ * would do, on another CPU where it might sleep.
  */
 
+#undef CREATE_TRACE_POINTS
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/io.h>
 #include <linux/kthread.h>
+#include <linux/mm_inline.h>
 #include <linux/prandom.h>
-#include <linux/sched/clock.h>
+#include <trace/events/filemap.h>
 
-#define KUNIT_PAGES	256UL
-#define KUNIT_SHADOW	xa_mk_value(0x5ad0)
+#define KUNIT_PAGES	512UL
+#define KUNIT_MEDIUM	0xee	/* what a page holds that was not stored */
+
+struct gcma_kunit;
+typedef void (*kunit_window_fn)(struct gcma_kunit *k, unsigned long frame);
+
+/* Where the functions of the page cache can be stopped, once. */
+enum kunit_window {
+	KUNIT_CLOSED,
+	KUNIT_LOCKED,	/* reclaim: has locked the folio, not yet copied it */
+	KUNIT_COPIED,	/* reclaim: has copied it, not yet frozen it */
+	KUNIT_FILLED,	/* reader: has filled a folio, not yet added it */
+	KUNIT_ADDED,	/* reader: has added a folio that it has to read */
+};
 
 /**
  * struct gcma_kunit - what each test gets
  * @cma: the area
- * @g: its frames
+ * @g: its tenants
  * @memory: its pages
  * @inode: the file
  * @sb: the file system that the file pretends to be on
  * @index: page of the file that kunit_index() returned last
+ * @medium: what a page is read as that is not resident
+ * @reads: how many were
+ * @window: where to stop
+ * @fn: what to do there
  */
 struct gcma_kunit {
 	struct cma cma;
@@ -34,18 +55,149 @@ struct gcma_kunit {
 	struct inode inode;
 	struct super_block sb;
 	pgoff_t index;
+	u8 medium;
+	atomic_t reads;
+	enum kunit_window window;
+	kunit_window_fn fn;
 };
+
+static struct gcma_kunit *kunit_of(const struct address_space *mapping)
+{
+	return container_of(mapping->host, struct gcma_kunit, inode);
+}
+
+/* ------ windows ------------------------------------------------------- */
+
+static void kunit_open(struct gcma_kunit *k, enum kunit_window window,
+		       kunit_window_fn fn)
+{
+	k->fn = fn;
+	WRITE_ONCE(k->window, window);
+}
+
+static void kunit_stop(struct gcma_kunit *k, enum kunit_window window,
+		       unsigned long frame)
+{
+	if (cmpxchg(&k->window, window, KUNIT_CLOSED) == window)
+		k->fn(k, frame);
+}
+
+static bool kunit_read_ours(const struct address_space *mapping);
+
+static void kunit_at_copy(void *data, struct address_space *mapping,
+			  pgoff_t index, unsigned long pfn)
+{
+	if (kunit_read_ours(mapping)) {
+		struct gcma_kunit *k = kunit_of(mapping);
+
+		kunit_stop(k, KUNIT_COPIED, pfn - k->cma.base_pfn);
+	}
+}
+
+static void kunit_at_fill(void *data, struct address_space *mapping,
+			  pgoff_t index, unsigned long pfn)
+{
+	if (kunit_read_ours(mapping)) {
+		struct gcma_kunit *k = kunit_of(mapping);
+
+		kunit_stop(k, KUNIT_FILLED, pfn - k->cma.base_pfn);
+	}
+}
+
+static void kunit_at_add(void *data, struct folio *folio)
+{
+	if (kunit_read_ours(folio->mapping))
+		kunit_stop(kunit_of(folio->mapping), KUNIT_ADDED, 0);
+}
+
+/* Something that may sleep, in a window that must not: on another CPU. */
+struct kunit_aside {
+	struct task_struct *task;
+	struct completion go;
+	struct gcma_kunit *k;
+	void (*fn)(struct gcma_kunit *k);
+	bool done;
+};
+
+static struct kunit_aside kunit_aside;
+
+static int kunit_aside_thread(void *unused)
+{
+	wait_for_completion(&kunit_aside.go);
+	kunit_aside.fn(kunit_aside.k);
+	/* all that was done: pairs with kunit_run_aside() */
+	smp_store_release(&kunit_aside.done, true);
+	return 0;
+}
+
+static void kunit_run_aside(struct gcma_kunit *k, unsigned long frame)
+{
+	complete(&kunit_aside.go);
+	/* pairs with kunit_aside_thread() */
+	while (!smp_load_acquire(&kunit_aside.done))
+		cpu_relax();
+}
+
+/* Open a window in which another CPU runs @fn from its beginning to its end. */
+static void kunit_open_aside(struct kunit *test, enum kunit_window window,
+			     void (*fn)(struct gcma_kunit *k))
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask,
+					   raw_smp_processor_id());
+	struct gcma_kunit *k = test->priv;
+
+	if (cpu >= nr_cpu_ids)
+		kunit_skip(test, "needs a second CPU");
+	kunit_aside = (struct kunit_aside){ .k = k, .fn = fn };
+	init_completion(&kunit_aside.go);
+	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
+	kunit_aside.task = kthread_create(kunit_aside_thread, NULL, "gcma_kunit");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, kunit_aside.task);
+	kthread_bind(kunit_aside.task, cpu);
+	get_task_struct(kunit_aside.task);
+	wake_up_process(kunit_aside.task);
+	kunit_open(k, window, kunit_run_aside);
+}
+
+/* Was the window passed? */
+static void kunit_close_aside(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, kunit_aside.done);
+	complete(&kunit_aside.go);
+	kthread_stop(kunit_aside.task);
+	put_task_struct(kunit_aside.task);
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
+/* ------ a page's life -------------------------------------------------- */
 
 static int kunit_read_folio(struct file *file, struct folio *folio)
 {
-	return -EIO;
+	struct gcma_kunit *k = kunit_of(folio->mapping);
+
+	memset(folio_address(folio), READ_ONCE(k->medium), folio_size(folio));
+	atomic_inc(&k->reads);
+	folio_end_read(folio, true);
+	return 0;
+}
+
+/* Reclaim asks before it copies, if the folio has private data. */
+static bool kunit_release_folio(struct folio *folio, gfp_t gfp)
+{
+	folio_detach_private(folio);
+	kunit_stop(kunit_of(folio->mapping), KUNIT_LOCKED, 0);
+	return true;
 }
 
 static const struct address_space_operations kunit_aops = {
 	.read_folio = kunit_read_folio,
+	.release_folio = kunit_release_folio,
 };
 
-/* ------ a page's life, step by step ----------------------------------- */
+static bool kunit_read_ours(const struct address_space *mapping)
+{
+	return mapping->a_ops == &kunit_aops;
+}
 
 /* The next page of the file that goes to @list of the area under test. */
 static pgoff_t kunit_index(struct gcma_kunit *k, enum gcma_list list)
@@ -64,10 +216,17 @@ static void *kunit_slot(struct gcma_kunit *k, pgoff_t index)
 	return xa_load(&k->inode.i_data.i_pages, index);
 }
 
-static void kunit_fill(struct folio *folio, u8 pattern)
+static bool kunit_is_tenant(struct gcma_kunit *k, pgoff_t index)
 {
-	memset(folio_address(folio), pattern, folio_size(folio));
-	folio_mark_uptodate(folio);
+	return gcma_is_tenant(kunit_slot(k, index));
+}
+
+/* What is left of an evicted page that is no tenant. */
+static bool kunit_is_shadow(struct gcma_kunit *k, pgoff_t index)
+{
+	void *entry = kunit_slot(k, index);
+
+	return xa_is_value(entry) && !gcma_is_tenant(entry);
 }
 
 static bool kunit_filled(struct folio *folio, u8 pattern)
@@ -75,82 +234,90 @@ static bool kunit_filled(struct folio *folio, u8 pattern)
 	return !memchr_inv(folio_address(folio), pattern, folio_size(folio));
 }
 
-/* A reader adds a folio. It is uptodate if it was loaded. */
-static struct folio *kunit_add(struct gcma_kunit *k, pgoff_t index,
-			       unsigned int order, void **shadow)
+static bool kunit_forget(struct gcma_kunit *k, pgoff_t index)
 {
-	struct folio *folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, order);
-	void *entry = NULL;
+	loff_t pos = (loff_t)index << PAGE_SHIFT;
 
-	__folio_set_locked(folio);
-	while (__filemap_add_folio(&k->inode.i_data, folio, index,
-				   GFP_KERNEL | __GFP_NOFAIL, &entry))
-		cond_resched();
-	entry = gcma_load(folio, entry);
-	if (shadow)
-		*shadow = entry;
+	truncate_inode_pages_range(&k->inode.i_data, pos, pos + PAGE_SIZE - 1);
+	return !kunit_slot(k, index);
+}
+
+/* Make the page resident, with @pattern if it has to be read from the medium. */
+static struct folio *kunit_read(struct gcma_kunit *k, pgoff_t index, u8 pattern)
+{
+	struct folio *folio;
+
+	WRITE_ONCE(k->medium, pattern);
+	do {
+		folio = read_mapping_folio(&k->inode.i_data, index, NULL);
+	} while (IS_ERR(folio));
 	return folio;
 }
 
-static void kunit_free(struct folio *folio)
+/* A folio of several pages. */
+static struct folio *kunit_add_large(struct gcma_kunit *k, pgoff_t index,
+				     unsigned int order, u8 pattern)
 {
-	long nr = folio_nr_pages(folio);
+	struct folio *folio;
 
-	folio_unlock(folio);
-	folio_put_refs(folio, nr + 1);
+	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, order);
+	while (filemap_add_folio(&k->inode.i_data, folio, index, GFP_KERNEL))
+		cond_resched();
+	memset(folio_address(folio), pattern, folio_size(folio));
+	folio_end_read(folio, true);
+	return folio;
 }
 
-/* Take a folio out of the page cache, for reclaim if there is a @store. */
-static void kunit_remove(struct gcma_kunit *k, struct folio *folio,
-			 struct gcma_store *store)
+/* Reclaim the folio of which the caller has a reference. Is it gone? */
+static bool kunit_reclaim(struct gcma_kunit *k, struct folio *folio)
 {
 	struct address_space *mapping = &k->inode.i_data;
-	struct gcma_store none = {};
-	void *shadow = store ? KUNIT_SHADOW : NULL;
+	pgoff_t index = folio->index;
+	unsigned int tries = 100;
 
-	if (!store)
-		store = &none;
-	xa_lock_irq(&mapping->i_pages);
-	shadow = gcma_store_commit(store, folio, shadow);
-	__filemap_remove_folio(folio, shadow);
-	gcma_store_spread(store, mapping, folio, shadow);
-	xa_unlock_irq(&mapping->i_pages);
-	gcma_store_end(store);
-	kunit_free(folio);
+	while (tries--) {
+		LIST_HEAD(list);
+
+		lru_add_drain();
+		if (folio_isolate_lru(folio)) {
+			folio_put(folio);
+			list_add(&folio->lru, &list);
+			if (reclaim_pages(&list))
+				return true;
+		} else {
+			folio_put(folio);
+		}
+		/* another CPU has a reference, on its way to a list */
+		lru_add_drain_all();
+		folio = filemap_get_folio(mapping, index);
+		if (IS_ERR(folio))
+			return true;
+	}
+	folio_put(folio);
+	return false;
 }
 
-/* Reclaim chose the folio: copied, not yet removed. */
-static struct folio *kunit_begin(struct gcma_kunit *k, struct gcma_store *store,
-				 pgoff_t index, unsigned int order, u8 pattern)
-{
-	struct folio *folio = kunit_add(k, index, order, NULL);
-
-	kunit_fill(folio, pattern);
-	gcma_store_begin(store, &k->inode.i_data, folio, true);
-	return folio;
-}
-
-/* Returns true if the page became a tenant. */
+/* Read and evict a page. Did it become a tenant? */
 static bool kunit_evict(struct gcma_kunit *k, pgoff_t index, u8 pattern)
 {
-	struct gcma_store store;
-	struct folio *folio = kunit_begin(k, &store, index, 0, pattern);
-
-	kunit_remove(k, folio, &store);
-	return gcma_is_tenant(kunit_slot(k, index));
+	kunit_forget(k, index);
+	kunit_reclaim(k, kunit_read(k, index, pattern));
+	return kunit_is_tenant(k, index);
 }
 
-/* Returns true if the page came from a frame with the right content. */
+/* Did the page come from a frame, with the right content? */
 static bool kunit_load(struct gcma_kunit *k, pgoff_t index, u8 pattern)
 {
-	struct folio *folio = kunit_add(k, index, 0, NULL);
-	bool good = folio_test_uptodate(folio) && kunit_filled(folio, pattern);
+	int reads = atomic_read(&k->reads);
+	struct folio *folio = kunit_read(k, index, KUNIT_MEDIUM);
+	bool good = kunit_filled(folio, pattern);
 
-	kunit_remove(k, folio, NULL);
-	return good;
+	folio_put(folio);
+	kunit_forget(k, index);
+	return good && atomic_read(&k->reads) == reads;
 }
 
-/* The frame of the tenant at @index, and its word. */
+/* The frame of the tenant at @index, and its generation. */
 static unsigned long kunit_frame(struct gcma_kunit *k, pgoff_t index, u32 *gen)
 {
 	unsigned long frame;
@@ -159,21 +326,33 @@ static unsigned long kunit_frame(struct gcma_kunit *k, pgoff_t index, u32 *gen)
 	return frame;
 }
 
+static unsigned long kunit_tenants(struct gcma_kunit *k)
+{
+	unsigned long frame, sum = 0;
+
+	for (frame = 0; frame < k->cma.count; frame++)
+		sum += gcma_frame_state(&k->g->frames[frame]) == GCMA_STORED &&
+		       !gcma_revoked(k->g, frame);
+	return sum;
+}
+
 /* A primary of one's choice, where cma_alloc() would choose itself. */
 static void kunit_take(struct gcma_kunit *k, unsigned long frame,
 		       unsigned long count)
 {
-	spin_lock_irq(&k->cma.lock);
+	unsigned long flags;
+
+	spin_lock_irqsave(&k->cma.lock, flags);
 	bitmap_set(k->cma.bitmap, frame, count);
-	spin_unlock_irq(&k->cma.lock);
-	gcma_take_range(&k->cma, gcma_pfn(k->g, frame), count, GFP_KERNEL);
+	spin_unlock_irqrestore(&k->cma.lock, flags);
+	cma_reserve_take(&k->cma, gcma_pfn(k->g, frame), count, GFP_KERNEL);
 	memset(page_address(gcma_page(k->g, frame)), 0xff, count << PAGE_SHIFT);
 }
 
 static void kunit_release(struct gcma_kunit *k, unsigned long frame,
 			  unsigned long count)
 {
-	gcma_release_range(&k->cma, gcma_pfn(k->g, frame), count);
+	cma_reserve_release(&k->cma, gcma_pfn(k->g, frame), count);
 }
 
 static void kunit_fill_area(struct gcma_kunit *k)
@@ -190,14 +369,14 @@ static void kunit_check_list(struct kunit *test, enum gcma_list list,
 {
 	struct gcma_kunit *k = test->priv;
 	struct gcma *g = k->g;
-	unsigned long head = g->nr_frames + list, len = 0;
+	unsigned long head = k->cma.count + list, len = 0;
 	unsigned long prev = head, frame;
 
 	for (frame = g->frames[head].next; frame != head;
 	     prev = frame, frame = g->frames[frame].next) {
 		struct gcma_frame *f = &g->frames[frame];
 
-		KUNIT_ASSERT_LT(test, frame, g->nr_frames);
+		KUNIT_ASSERT_LT(test, frame, k->cma.count);
 		KUNIT_ASSERT_EQ(test, f->prev, prev);
 		KUNIT_ASSERT_FALSE(test, __test_and_set_bit(frame, seen));
 		if (gcma_frame_state(f) == GCMA_FREE)
@@ -220,7 +399,7 @@ static void kunit_check(struct kunit *test)
 
 	for (list = 0; list < GCMA_NR_LISTS; list++)
 		kunit_check_list(test, list, seen);
-	for_each_clear_bit(frame, seen, k->g->nr_frames) {
+	for_each_clear_bit(frame, seen, k->cma.count) {
 		struct gcma_frame *f = &k->g->frames[frame];
 
 		KUNIT_ASSERT_FALSE(test, gcma_linked(f));
@@ -237,16 +416,13 @@ static void kunit_check_settled(struct kunit *test)
 	unsigned long frame;
 
 	kunit_check(test);
-	for (frame = 0; frame < k->g->nr_frames; frame++) {
+	for (frame = 0; frame < k->cma.count; frame++) {
 		enum gcma_state state = gcma_frame_state(&k->g->frames[frame]);
 
 		KUNIT_ASSERT_NE(test, state, GCMA_STORING);
 		KUNIT_ASSERT_NE(test, state, GCMA_LOADING);
 	}
-	KUNIT_ASSERT_EQ(test, atomic_long_read(&k->g->nr_available),
-			k->cma.count - (bitmap_weight(k->cma.bitmap,
-						cma_bitmap_maxno(&k->cma)) <<
-					k->cma.order_per_bit));
+	KUNIT_ASSERT_TRUE(test, bitmap_empty(gcma_copying, nr_cpu_ids));
 }
 
 /* ------ entries ------------------------------------------------------- */
@@ -276,7 +452,7 @@ static void __init gcma_test_entry(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, gcma_same_gen(word, gen));
 	}
 	KUNIT_EXPECT_FALSE(test, gcma_is_tenant(NULL));
-	KUNIT_EXPECT_FALSE(test, gcma_is_tenant(KUNIT_SHADOW));
+	KUNIT_EXPECT_FALSE(test, gcma_is_tenant(xa_mk_value(0x5ad0)));
 	KUNIT_EXPECT_FALSE(test, gcma_is_tenant(k->g));
 }
 
@@ -301,19 +477,24 @@ static void __init gcma_test_wrapped_entry(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t ours = kunit_index(k, GCMA_FOLLOW);
 	pgoff_t old = kunit_index(k, GCMA_FOLLOW);
+	u32 gen;
 
+	/* one page is the tenant of a frame, the other one's entry says so too */
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, old, 9));
+	KUNIT_ASSERT_TRUE(test, kunit_load(k, old, 9));
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, ours, 1));
 	xa_store(&k->inode.i_data.i_pages, old, kunit_slot(k, ours), GFP_KERNEL);
 
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, old, 1));
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_MISSES), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 1);
 	kunit_check_settled(test);
-	KUNIT_EXPECT_TRUE(test, kunit_load(k, ours, 1));
 
 	/* Dropped by the wrong entry: lost, not wrong. */
+	KUNIT_EXPECT_FALSE(test, kunit_load(k, ours, 1));
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, ours, 2));
-	gcma_drop(kunit_slot(k, ours));
-	KUNIT_EXPECT_FALSE(test, kunit_load(k, ours, 2));
+	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, kunit_frame(k, ours, &gen), gen,
+					 &k->inode.i_data, old), 0);
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, ours, 2));
 }
 
 /* ------ a tenant's life ----------------------------------------------- */
@@ -323,87 +504,132 @@ static void __init gcma_test_store_load(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	struct folio *folio;
-	void *shadow;
 
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 7));
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 1);
-	KUNIT_EXPECT_PTR_EQ(test, gcma_shadow(kunit_slot(k, index)),
-			    KUNIT_SHADOW);
+	KUNIT_EXPECT_EQ(test, atomic_read(&k->reads), 1);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 1);
+	KUNIT_EXPECT_TRUE(test, xa_is_value(gcma_shadow(kunit_slot(k, index))));
 	kunit_check_settled(test);
 
-	folio = kunit_add(k, index, 0, &shadow);
-	KUNIT_EXPECT_TRUE(test, gcma_loaded(folio));
+	folio = kunit_read(k, index, KUNIT_MEDIUM);
 	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 7));
-	KUNIT_EXPECT_PTR_EQ(test, shadow, KUNIT_SHADOW);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
-	kunit_remove(k, folio, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&k->reads), 1);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	folio_put(folio);
 
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_STORES), 1);
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_LOADS), 1);
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_MISSES), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 0);
+}
+
+/* A writer's folio stays empty, and the tenant goes. */
+static void __init gcma_test_not_for_writers(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio;
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 0);
+	KUNIT_EXPECT_EQ(test, filemap_add_folio(&k->inode.i_data, folio, index,
+						GFP_KERNEL | __GFP_WRITE), 0);
+	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 0);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+/* The eviction fails after the copy was made: somebody got a reference. */
+static struct folio *kunit_got;
+
+static void kunit_get_folio(struct gcma_kunit *k, unsigned long frame)
+{
+	kunit_got = filemap_get_folio(&k->inode.i_data, k->index);
+	WRITE_ONCE(k->medium, KUNIT_MEDIUM);
 }
 
 static void __init gcma_test_store_not_committed(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
-	struct gcma_store store;
-	struct folio *folio = kunit_begin(k, &store, index, 0, 1);
+	struct folio *folio = kunit_read(k, index, 1);
+	LIST_HEAD(list);
 
-	KUNIT_EXPECT_EQ(test, store.nr, 1);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
-	kunit_check(test);
-	gcma_store_end(&store);
+	kunit_open(k, KUNIT_COPIED, kunit_get_folio);
+	lru_add_drain_all();
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+	folio_put(folio);
+	list_add(&folio->lru, &list);
+	KUNIT_EXPECT_EQ(test, reclaim_pages(&list), 0);
+	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
+	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	kunit_check_settled(test);
-	kunit_remove(k, folio, NULL);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], KUNIT_PAGES);
+	folio_put(kunit_got);
 }
 
 /* Callers other than reclaim do not want the content back. */
 static void __init gcma_test_only_reclaim_stores(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
-	struct folio *folio = kunit_add(k, kunit_index(k, GCMA_FOLLOW), 0, NULL);
-	struct gcma_store store;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 
-	kunit_fill(folio, 1);
-	gcma_store_begin(&store, &k->inode.i_data, folio, false);
-	KUNIT_EXPECT_EQ(test, store.nr, 0);
-	kunit_remove(k, folio, NULL);
+	folio_put(kunit_read(k, index, 1));
+	lru_add_drain_all();
+	KUNIT_EXPECT_EQ(test, invalidate_mapping_pages(&k->inode.i_data, index,
+						       index), 1);
+	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores), 0);
+}
+
+/* A page that readahead marked, and nobody read that far, is as good as any. */
+static void __init gcma_test_readahead_mark(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio = kunit_read(k, index, 1);
+
+	folio_set_readahead(folio);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+}
+
+static void kunit_take_release(struct gcma_kunit *k, unsigned long frame)
+{
+	kunit_take(k, frame, 1);
+	kunit_release(k, frame, 1);
 }
 
 static void __init gcma_test_large_folio(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
-	struct gcma_store store;
 	struct folio *folio;
+	unsigned int i;
 
 	/* Stored as single pages, each of which can be loaded. */
-	folio = kunit_begin(k, &store, index, 2, 3);
-	KUNIT_EXPECT_EQ(test, store.nr, 4);
-	kunit_remove(k, folio, &store);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 4);
+	folio = kunit_add_large(k, index, 2, 3);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 4);
 	KUNIT_EXPECT_EQ(test, gcma_ra_order(&k->inode.i_data, index, 2), 0);
 	KUNIT_EXPECT_EQ(test, gcma_ra_order(&k->inode.i_data, index + 4, 2), 2);
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 2, 3));
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 3);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 3);
 
 	/* A large folio over tenants is read from disk and replaces them. */
-	folio = kunit_add(k, index, 2, NULL);
-	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
-	kunit_remove(k, folio, NULL);
+	folio = kunit_add_large(k, index, 2, 4);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 4));
 
 	/* A frame scrubbed meanwhile: its page keeps the shadow. */
-	folio = kunit_begin(k, &store, index, 2, 4);
-	kunit_take(k, store.copy[1].frame, 1);
-	kunit_release(k, store.copy[1].frame, 1);
-	kunit_remove(k, folio, &store);
-	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index + 1), KUNIT_SHADOW);
-	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 4));
-	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 2, 4));
-	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 3, 4));
+	kunit_open(k, KUNIT_COPIED, kunit_take_release);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_TRUE(test, kunit_is_shadow(k, index));
+	for (i = 1; i < 4; i++)
+		KUNIT_EXPECT_TRUE(test, kunit_load(k, index + i, 4));
 }
 
 static void __init gcma_test_drop(struct kunit *test)
@@ -411,7 +637,6 @@ static void __init gcma_test_drop(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	struct address_space *mapping = &k->inode.i_data;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
-	XA_STATE(xas, &mapping->i_pages, index);
 	unsigned long frame;
 	void *entry;
 	u32 gen;
@@ -425,7 +650,7 @@ static void __init gcma_test_drop(struct kunit *test)
 				   (index << PAGE_SHIFT) + 19);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_DROPPED), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
 
 	/* the entry stays worthless when its frame is lent again */
 	kunit_evict(k, index + 1, 1);
@@ -442,53 +667,33 @@ static void __init gcma_test_drop(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 3, 1));
 	invalidate_mapping_pages(mapping, index, index);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 
 	/* the page at the edge of a truncation changes in part */
 	kunit_evict(k, index, 1);
 	truncate_inode_pages(mapping, (index << PAGE_SHIFT) + 100);
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
+}
 
-	/* by node, as the shadow shrinker does */
+/* The shadow shrinker is about to delete a whole node. */
+static void __init gcma_test_drop_node(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	XA_STATE(xas, &k->inode.i_data.i_pages, index);
+
 	kunit_evict(k, index, 1);
 	kunit_evict(k, index + 1, 1);
 	xas_lock_irq(&xas);
 	xas_load(&xas);
 	gcma_drop_node(xas.xa_node);
 	xas_unlock_irq(&xas);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 2);
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index + 1, 1));
 }
 
 /* The oldest tenant makes room; its entry is then worthless. */
-/*
- * Invalidation comes while reclaim has the folio locked: it passes it by, and the
- * eviction must not leave a tenant.
- */
-static void __init gcma_test_invalidate_while_storing(struct kunit *test)
-{
-	struct gcma_kunit *k = test->priv;
-	struct address_space *mapping = &k->inode.i_data;
-	unsigned int order;
-
-	for (order = 0; order <= 2; order += 2) {
-		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
-		struct gcma_store store;
-		struct folio *folio;
-
-		if (order && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
-			break;
-		folio = kunit_begin(k, &store, index, order, 1);
-		KUNIT_EXPECT_EQ(test, store.nr, 1 << order);
-		invalidate_mapping_pages(mapping, index, index + 3);
-		KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
-		kunit_remove(k, folio, &store);
-		KUNIT_EXPECT_FALSE(test, gcma_is_tenant(kunit_slot(k, index)));
-	}
-	kunit_check_settled(test);
-}
-
 static void __init gcma_test_recycle(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -504,30 +709,204 @@ static void __init gcma_test_recycle(struct kunit *test)
 
 	newest = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, newest, 2));
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_RECYCLES), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_recycles), 1);
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, oldest, 1));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, newest, 2));
 }
 
-/* ------ races, forced at each transition ------------------------------ */
+/* ------ invalidation in the windows of reclaim and readers ------------ */
+
+/* The medium changed, and the page cache is told. */
+static void kunit_invalidate(struct gcma_kunit *k)
+{
+	WRITE_ONCE(k->medium, 2);
+	invalidate_mapping_pages(&k->inode.i_data, 0, -1);
+}
+
+/* The same, and a reader without locks clears the mark of readahead. */
+static void kunit_invalidate_clear(struct gcma_kunit *k)
+{
+	struct folio *folio = filemap_get_folio(&k->inode.i_data, k->index);
+
+	kunit_invalidate(k);
+	if (!IS_ERR(folio)) {
+		folio_clear_readahead(folio);
+		folio_put(folio);
+	}
+}
+
+static void kunit_truncate(struct gcma_kunit *k)
+{
+	WRITE_ONCE(k->medium, 2);
+	truncate_inode_pages_range(&k->inode.i_data,
+				   (k->index << PAGE_SHIFT) + 10,
+				   (k->index << PAGE_SHIFT) + 19);
+}
+
+static void kunit_invalidate_locked(struct gcma_kunit *k, unsigned long frame)
+{
+	kunit_invalidate(k);
+}
+
+/* After an invalidation a page is what the medium says. */
+static void kunit_expect_new(struct kunit *test, pgoff_t index)
+{
+	struct gcma_kunit *k = test->priv;
+	struct folio *folio = read_mapping_folio(&k->inode.i_data, index, NULL);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 2));
+	folio_put(folio);
+	kunit_check_settled(test);
+	kunit_forget(k, index);
+}
+
+static void __init gcma_test_invalidate_while_storing(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	unsigned int order;
+
+	for (order = 0; order <= 2; order += 2) {
+		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+		struct folio *folio;
+
+		if (order && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+			break;
+		folio = order ? kunit_add_large(k, index, order, 1) :
+				kunit_read(k, index, 1);
+		kunit_open_aside(test, KUNIT_COPIED, kunit_invalidate);
+		KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+		kunit_close_aside(test);
+		KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
+		kunit_expect_new(test, index);
+	}
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_passed),
+			IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) ? 5 : 1);
+}
+
+/* No reader may undo what invalidation told reclaim. */
+static void __init gcma_test_invalidate_and_read(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio = kunit_read(k, index, 1);
+
+	kunit_open_aside(test, KUNIT_COPIED, kunit_invalidate_clear);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	kunit_close_aside(test);
+	kunit_expect_new(test, index);
+}
+
+/* Reclaim has the folio locked and has not begun to copy it. */
+static void __init gcma_test_invalidate_before_store(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio = kunit_read(k, index, 1);
+
+	folio_attach_private(folio, k);
+	kunit_open(k, KUNIT_LOCKED, kunit_invalidate_locked);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
+	kunit_expect_new(test, index);
+}
+
+/* A reader has the old content in its hands, and nobody sees its folio. */
+static void __init gcma_test_invalidate_while_loading(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	kunit_open_aside(test, KUNIT_FILLED, kunit_invalidate);
+	kunit_expect_new(test, index);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
+}
+
+static void __init gcma_test_truncate_while_loading(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	kunit_open_aside(test, KUNIT_FILLED, kunit_truncate);
+	kunit_expect_new(test, index);
+	kunit_close_aside(test);
+}
+
+/* Another reader finds the tenant in use, and reads the medium. */
+static void kunit_read_too(struct gcma_kunit *k)
+{
+	folio_put(kunit_read(k, k->index, 2));
+}
+
+static void __init gcma_test_two_readers(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	kunit_open_aside(test, KUNIT_FILLED, kunit_read_too);
+	kunit_expect_new(test, index);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 0);
+}
+
+/* Who finds a filled folio finds it unlocked: the last moment for an invalidation. */
+static void kunit_trylock_added(struct gcma_kunit *k, unsigned long frame)
+{
+	struct folio *folio = filemap_get_folio(&k->inode.i_data, k->index);
+
+	WRITE_ONCE(k->medium, IS_ERR(folio) ? 2 : 3);
+	if (!IS_ERR(folio))
+		folio_put(folio);
+}
+
+static void __init gcma_test_never_seen_locked(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio;
+
+	/* not in the page cache while it is being filled */
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	kunit_open(k, KUNIT_FILLED, kunit_trylock_added);
+	folio = read_mapping_folio(&k->inode.i_data, index, NULL);
+	KUNIT_EXPECT_EQ(test, k->medium, 2);
+	folio_put(folio);
+	kunit_forget(k, index);
+
+	/* and unlocked when its addition is told of, before it is in the slot */
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	kunit_open(k, KUNIT_ADDED, kunit_trylock_added);
+	folio = read_mapping_folio(&k->inode.i_data, index, NULL);
+	KUNIT_EXPECT_EQ(test, k->medium, 2);
+	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 1));
+	folio_put(folio);
+}
+
+/* ------ primaries in the windows --------------------------------------- */
 
 /* STORING, taken and released: the copy is the primary's rubbish. */
 static void __init gcma_test_scrub_while_storing(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
-	struct gcma_store store;
-	struct folio *folio = kunit_begin(k, &store, index, 0, 1);
+	struct folio *folio = kunit_read(k, index, 1);
 
-	kunit_take(k, store.copy[0].frame, 1);
-	kunit_release(k, store.copy[0].frame, 1);
-	kunit_check(test);
-
-	kunit_remove(k, folio, &store);
-	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), KUNIT_SHADOW);
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_STORES), 0);
+	kunit_open(k, KUNIT_COPIED, kunit_take_release);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
+	KUNIT_EXPECT_TRUE(test, kunit_is_shadow(k, index));
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores), 0);
 	kunit_check_settled(test);
+}
+
+static void kunit_take_keep(struct gcma_kunit *k, unsigned long frame)
+{
+	kunit_take(k, frame, 1);
 }
 
 /* STORING, taken and kept: published, and of no use to anybody. */
@@ -535,20 +914,19 @@ static void __init gcma_test_take_while_storing(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
-	struct gcma_store store;
-	struct folio *folio = kunit_begin(k, &store, index, 0, 1);
-	unsigned long frame = store.copy[0].frame;
-	void *shadow;
+	struct folio *folio = kunit_read(k, index, 1);
+	unsigned long frame;
+	u32 gen;
 
-	kunit_take(k, frame, 1);
-	kunit_remove(k, folio, &store);
-	KUNIT_EXPECT_TRUE(test, gcma_is_tenant(kunit_slot(k, index)));
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
+	kunit_open(k, KUNIT_COPIED, kunit_take_keep);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_ASSERT_TRUE(test, kunit_is_tenant(k, index));
+	frame = kunit_frame(k, index, &gen);
+	KUNIT_EXPECT_TRUE(test, gcma_revoked(k->g, frame));
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 
-	folio = kunit_add(k, index, 0, &shadow);
-	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
-	KUNIT_EXPECT_PTR_EQ(test, shadow, KUNIT_SHADOW);
-	kunit_remove(k, folio, NULL);
+	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 1);
 	kunit_check_settled(test);
 	kunit_release(k, frame, 1);
 }
@@ -564,12 +942,11 @@ static void __init gcma_test_scrub_while_stored(struct kunit *test)
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index, &gen);
 	kunit_take(k, frame, 1);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	kunit_release(k, frame, 1);
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_REVOKED), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), 1);
 	kunit_check_settled(test);
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
-	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 0xff));
 }
 
 /* Scrubbed, bit not clear yet: a store that comes now must not find the frames. */
@@ -580,11 +957,54 @@ static void __init gcma_test_store_while_scrubbing(struct kunit *test)
 	k->g->admission = GCMA_ADMIT_ALWAYS;
 	kunit_fill_area(k);
 	kunit_take(k, 0, GCMA_SCAN);
-	gcma_scrub(k->g, 0, GCMA_SCAN);
+	gcma_scrub(k->cma.reserve, 0, GCMA_SCAN);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], 0);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	kunit_release(k, 0, GCMA_SCAN);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], GCMA_SCAN);
+}
+
+/* Many pages a bit: interrupts are off for a batch at a time all the same. */
+static unsigned long kunit_largest;
+
+static void kunit_batch(struct gcma *g, unsigned long frame, unsigned long count,
+			void (*do_frame)(struct gcma *g, unsigned long frame))
+{
+	unsigned long flags;
+
+	kunit_largest = max(kunit_largest, count);
+	spin_lock_irqsave(&g->lock, flags);
+	while (count--)
+		do_frame(g, frame++);
+	spin_unlock_irqrestore(&g->lock, flags);
+}
+
+static void __init gcma_test_scrub_in_batches(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct page *page;
+
+	/* all of the area is one bit, as a huge page is of an area of these */
+	BUILD_BUG_ON(KUNIT_PAGES < 2 * GCMA_BATCH);
+	k->cma.order_per_bit = ilog2(KUNIT_PAGES);
+	kunit_largest = 0;
+	kunit_activate_static_stub(test, gcma_batch, kunit_batch);
+	page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, KUNIT_PAGES));
+	kunit_deactivate_static_stub(test, gcma_batch);
+	KUNIT_EXPECT_EQ(test, kunit_largest, GCMA_BATCH);
+}
+
+/* LOADING, copied, taken and released: the copy was made in time. */
+static void __init gcma_test_take_after_fill(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+
+	kunit_evict(k, index, 1);
+	kunit_open(k, KUNIT_FILLED, kunit_take_release);
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	kunit_check_settled(test);
 }
 
 /* LOADING, taken and released: the loader must not copy, and gives it back. */
@@ -597,7 +1017,7 @@ static void __init gcma_test_scrub_while_loading(struct kunit *test)
 
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index, &gen);
-	word = gcma_claim(k->g, frame, gen, NULL);
+	word = gcma_claim(k->g, frame, gen, NULL, 0);
 	KUNIT_ASSERT_NE(test, word, 0);
 
 	kunit_take(k, frame, 1);
@@ -607,7 +1027,7 @@ static void __init gcma_test_scrub_while_loading(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, gcma_enter(k->g, frame, word));
 	gcma_put(k->g, frame, word);
 	kunit_check_settled(test);
-	KUNIT_EXPECT_FALSE(test, gcma_claim(k->g, frame, gen, NULL));
+	KUNIT_EXPECT_FALSE(test, gcma_claim(k->g, frame, gen, NULL, 0));
 }
 
 /* LOADING, taken, given back to the free list, released. */
@@ -620,7 +1040,7 @@ static void __init gcma_test_put_while_taken(struct kunit *test)
 
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index, &gen);
-	word = gcma_claim(k->g, frame, gen, NULL);
+	word = gcma_claim(k->g, frame, gen, NULL, 0);
 	kunit_take(k, frame, 1);
 	gcma_put(k->g, frame, word);
 	kunit_check_settled(test);
@@ -648,12 +1068,12 @@ static void __init gcma_test_owned_while_loading(struct kunit *test)
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index, &gen);
 	kunit_fill_area(k);
-	word = gcma_claim(k->g, frame, gen, NULL);
+	word = gcma_claim(k->g, frame, gen, NULL, 0);
 	KUNIT_ASSERT_NE(test, word, 0);
 
-	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, frame, gen, NULL), 0);
+	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, frame, gen, NULL, 0), 0);
 	gcma_drop(kunit_slot(k, index));
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_DROPPED), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 0);
 
 	/* It is the oldest, and passed over. */
 	other = kunit_index(k, GCMA_FOLLOW);
@@ -681,7 +1101,7 @@ static void __init gcma_test_recycle_while_taken(struct kunit *test)
 	index = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 	KUNIT_EXPECT_NE(test, kunit_frame(k, index, &gen), frame);
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_REVOKED), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), 1);
 	kunit_check_settled(test);
 	kunit_release(k, frame, 1);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], 1);
@@ -728,7 +1148,7 @@ static struct task_struct *kunit_start_copier(struct kunit *test,
 
 	copier->g = k->g;
 	copier->frame = kunit_frame(k, index, &gen);
-	copier->word = gcma_claim(k->g, copier->frame, gen, NULL);
+	copier->word = gcma_claim(k->g, copier->frame, gen, NULL, 0);
 	init_completion(&copier->entered);
 	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
 	task = kthread_create(kunit_copy_slowly, copier, "gcma_kunit");
@@ -789,7 +1209,7 @@ static void __init gcma_test_wait_for_bits(struct kunit *test)
 	spin_lock_irq(&k->cma.lock);
 	set_bit(frame >> 2, k->cma.bitmap);
 	spin_unlock_irq(&k->cma.lock);
-	gcma_take_range(&k->cma, gcma_pfn(k->g, frame), 1, GFP_KERNEL);
+	cma_reserve_take(&k->cma, gcma_pfn(k->g, frame), 1, GFP_KERNEL);
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(copier.copied));
 	kunit_end_copier(test, &copier, task);
 	kunit_release(k, frame, 1);
@@ -803,28 +1223,36 @@ struct kunit_storm {
 	atomic_t *running;
 	pgoff_t index[KUNIT_STORM_PAGES];
 	u8 version[KUNIT_STORM_PAGES];
-	unsigned int loads;
+	unsigned int reads;
 	unsigned int wrong;
 };
 
+/* What the storm's pages hold on the medium: who reads it must have lost a tenant. */
 static int kunit_storm_thread(void *data)
 {
 	struct kunit_storm *s = data;
+	struct gcma_kunit *k = s->k;
 	struct rnd_state rnd;
 	unsigned int round;
 
 	prandom_seed_state(&rnd, s->index[0]);
 	for (round = 0; round < KUNIT_STORM_ROUNDS; round++) {
 		unsigned int i = prandom_u32_state(&rnd) % KUNIT_STORM_PAGES;
-		struct folio *folio = kunit_add(s->k, s->index[i], 0, NULL);
+		struct folio *folio;
 
-		if (folio_test_uptodate(folio)) {
-			s->loads++;
+		folio = read_mapping_folio(&k->inode.i_data, s->index[i], NULL);
+		if (IS_ERR(folio))
+			continue;
+		folio_lock(folio);
+		if (folio->mapping && !kunit_filled(folio, KUNIT_MEDIUM)) {
+			s->reads++;
 			s->wrong += !kunit_filled(folio, s->version[i]);
 		}
-		kunit_remove(s->k, folio, NULL);
+		/* a new version, which no medium has; it is clean all the same */
 		s->version[i] = (s->version[i] + 1) % 0x80;
-		kunit_evict(s->k, s->index[i], s->version[i]);
+		memset(folio_address(folio), s->version[i], PAGE_SIZE);
+		folio_unlock(folio);
+		kunit_reclaim(k, folio);
 		cond_resched();
 	}
 	atomic_dec(s->running);
@@ -875,8 +1303,9 @@ static void __init gcma_test_storm(struct kunit *test)
 
 	for (t = 0; t < 3; t++) {
 		KUNIT_EXPECT_EQ(test, storm[t].wrong, 0);
-		KUNIT_EXPECT_GT(test, storm[t].loads, 0);
+		KUNIT_EXPECT_GT(test, storm[t].reads, 0);
 	}
+	KUNIT_EXPECT_GT(test, gcma_counter(k->g, GCMA_loads), 0);
 	KUNIT_EXPECT_EQ(test, foreign, 0);
 	KUNIT_EXPECT_EQ(test, failed, 0);
 }
@@ -902,7 +1331,7 @@ static void __init gcma_test_placement(struct kunit *test)
 	/* frames that a primary used are lent last */
 	kunit_take(k, KUNIT_PAGES - GCMA_SCAN, GCMA_SCAN);
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, first, 1));
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_REFUSED_BUSY), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_busy), 1);
 	kunit_release(k, KUNIT_PAGES - GCMA_SCAN, GCMA_SCAN);
 	kunit_evict(k, second, 1);
 	KUNIT_EXPECT_EQ(test, kunit_frame(k, second, &gen),
@@ -915,18 +1344,30 @@ static void __init gcma_test_admission(struct kunit *test)
 	struct gcma *g = k->g;
 	unsigned int i, admitted = 0;
 
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
 	/* not while there is room */
 	g->admission = GCMA_ADMIT_SELDOM;
 	kunit_fill_area(k);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(g), KUNIT_PAGES);
-	KUNIT_EXPECT_EQ(test, gcma_stat(g, GCMA_REFUSED_ADMISSION), 0);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_refused_admission), 0);
 
 	for (i = 0; i < 4 * GCMA_SELDOM_RATE; i++)
 		admitted += kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1);
 	KUNIT_EXPECT_EQ(test, admitted, 4);
-	KUNIT_EXPECT_EQ(test, gcma_stat(g, GCMA_REFUSED_ADMISSION),
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_refused_admission),
 			4 * (GCMA_SELDOM_RATE - 1));
-	KUNIT_EXPECT_EQ(test, gcma_stat(g, GCMA_RECYCLES), 4);
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_recycles), 4);
+}
+
+/* Of many pages of @list that find the area full, is but one admitted? */
+static bool kunit_seldom(struct gcma_kunit *k, enum gcma_list list)
+{
+	unsigned int i, admitted = 0;
+
+	for (i = 0; i < GCMA_SELDOM_RATE; i++)
+		admitted += gcma_admit(k->g, list);
+	return admitted == 1;
 }
 
 static void __init gcma_test_samples(struct kunit *test)
@@ -936,9 +1377,12 @@ static void __init gcma_test_samples(struct kunit *test)
 	pgoff_t index;
 	int i;
 
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+
 	/* each sample gets its share of a full area, and no more */
 	kunit_fill_area(k);
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < 24; i++) {
 		index = kunit_index(k, GCMA_ALWAYS);
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 	}
@@ -947,13 +1391,13 @@ static void __init gcma_test_samples(struct kunit *test)
 
 	/* a load from a sample is a vote, the others follow the majority */
 	index = kunit_index(k, GCMA_SELDOM);
-	KUNIT_EXPECT_FALSE(test, gcma_seldom(g, GCMA_FOLLOW));
+	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_FOLLOW));
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
 	KUNIT_EXPECT_EQ(test, g->hits[GCMA_SELDOM], 1);
-	KUNIT_EXPECT_TRUE(test, gcma_seldom(g, GCMA_FOLLOW));
-	KUNIT_EXPECT_FALSE(test, gcma_seldom(g, GCMA_ALWAYS));
-	KUNIT_EXPECT_TRUE(test, gcma_seldom(g, GCMA_SELDOM));
+	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_FOLLOW));
+	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_ALWAYS));
+	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_SELDOM));
 	gcma_note_hit(g, GCMA_FOLLOW);
 	KUNIT_EXPECT_EQ(test, g->hits[GCMA_FOLLOW], 0);
 
@@ -962,86 +1406,102 @@ static void __init gcma_test_samples(struct kunit *test)
 		gcma_note_hit(g, GCMA_ALWAYS);
 	KUNIT_EXPECT_EQ(test, g->hits[GCMA_ALWAYS], (GCMA_HITS_MAX + 1) / 2);
 	KUNIT_EXPECT_EQ(test, g->hits[GCMA_SELDOM], 0);
-	KUNIT_EXPECT_FALSE(test, gcma_seldom(g, GCMA_FOLLOW));
+	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_FOLLOW));
 
 	/* an administrator has the last word */
 	g->admission = GCMA_ADMIT_SELDOM;
-	KUNIT_EXPECT_TRUE(test, gcma_seldom(g, GCMA_ALWAYS));
+	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_ALWAYS));
 	g->admission = GCMA_ADMIT_ALWAYS;
-	KUNIT_EXPECT_FALSE(test, gcma_seldom(g, GCMA_SELDOM));
+	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
+}
+
+/* ------ nodes of shadows ------------------------------------------------ */
+
+/* A group gets no more nodes for tenants than there are tenants, or it has pages. */
+static void __init gcma_test_node_pages(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	unsigned long all = global_node_page_state_pages(WORKINGSET_NODES);
+	unsigned long before = gcma_node_pages(NULL, ULONG_MAX >> 20), after;
+
+	kunit_fill_area(k);
+	after = gcma_node_pages(NULL, ULONG_MAX >> 20);
+	KUNIT_EXPECT_EQ(test, after, before + KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(NULL, 0), 0);
+	all = max(all, global_node_page_state_pages(WORKINGSET_NODES));
+	KUNIT_EXPECT_LE(test, gcma_node_pages(NULL, all / 2 + 1),
+			after * (all / 2 + 1) / max(all, 1UL) + 1);
 }
 
 /* ------ refusals ------------------------------------------------------ */
 
-static bool __init kunit_refused(struct gcma_kunit *k, enum gcma_stat cause)
+static bool __init kunit_refused(struct gcma_kunit *k, enum vm_event_item cause)
 {
-	unsigned long before = gcma_stat(k->g, cause);
+	unsigned long before = gcma_counter(k->g, cause);
 
 	return !kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1) &&
-	       gcma_stat(k->g, cause) == before + 1;
+	       gcma_counter(k->g, cause) == before + 1;
 }
 
 static void __init gcma_test_refused_fs(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 
-	k->inode.i_mode = S_IFDIR;
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FS));
-	k->inode.i_mode = S_IFREG;
-	k->inode.i_flags = S_DAX;
-	KUNIT_EXPECT_EQ(test, kunit_refused(k, GCMA_REFUSED_FS),
-			IS_ENABLED(CONFIG_FS_DAX));
-	k->inode.i_flags = 0;
-	k->inode.i_data.a_ops = &empty_aops;
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FS));
-	k->inode.i_data.a_ops = &kunit_aops;
-	k->sb.s_bdev = NULL;
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FS));
-	k->sb.s_magic = NFS_SUPER_MAGIC;
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_FS));
-	k->sb.s_magic = BDEVFS_MAGIC;
-	k->inode.i_mode = S_IFBLK;
+	clear_bit(AS_TENANTS, &k->inode.i_data.flags);
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_fs));
+	mapping_set_tenants(&k->inode.i_data);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 }
 
 static void __init gcma_test_refused_private(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
-	struct folio *folio = kunit_add(k, kunit_index(k, GCMA_FOLLOW), 0, NULL);
 
 	k->inode.i_flags = S_ENCRYPTED;
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_PRIVATE));
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_private));
 	k->inode.i_flags = 0;
-	mapping_set_error(&k->inode.i_data, -EIO);
-	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_REFUSED_PRIVATE));
-	k->inode.i_data.wb_err = 0;
+}
 
-	KUNIT_EXPECT_EQ(test, gcma_refusal(&k->inode.i_data, folio),
-			GCMA_REFUSED_PRIVATE);	/* not uptodate */
-	kunit_fill(folio, 1);
-	KUNIT_EXPECT_EQ(test, gcma_refusal(&k->inode.i_data, folio),
-			GCMA_STORES);
-	kunit_remove(k, folio, NULL);
+static void __init gcma_test_refused_partial(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio = kunit_read(k, index, 1);
+
+	/* as a buffer head leaves a page of which it read a block */
+	folio_clear_uptodate(folio);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_TRUE(test, kunit_is_shadow(k, index));
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_partial), 1);
+}
+
+static void __init gcma_test_refused_failed(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+
+	mapping_set_error(&k->inode.i_data, -EIO);
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_failed));
+	k->inode.i_data.wb_err = 0;
 }
 
 static void __init gcma_test_refused_large(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 	struct folio *folio;
+	pgoff_t index;
 
 	if (IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE)) {
-		folio = kunit_add(k, 0, GCMA_MAX_ORDER + 1, NULL);
-		kunit_fill(folio, 1);
-		KUNIT_EXPECT_EQ(test, gcma_refusal(&k->inode.i_data, folio),
-				GCMA_REFUSED_LARGE);
-		kunit_remove(k, folio, NULL);
+		do {
+			index = kunit_index(k, GCMA_FOLLOW);
+		} while (!IS_ALIGNED(index, 2 << GCMA_MAX_ORDER));
+		folio = kunit_add_large(k, index, GCMA_MAX_ORDER + 1, 1);
+		KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+		KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_large),
+				2 << GCMA_MAX_ORDER);
 	}
 	if (IS_ENABLED(CONFIG_64BIT)) {
-		folio = kunit_add(k, U32_MAX, 0, NULL);
-		kunit_fill(folio, 1);
-		KUNIT_EXPECT_EQ(test, gcma_refusal(&k->inode.i_data, folio),
-				GCMA_REFUSED_LARGE);
-		kunit_remove(k, folio, NULL);
+		KUNIT_EXPECT_FALSE(test, kunit_evict(k, U32_MAX, 1));
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, U32_MAX - 1, 1));
 	}
 }
 
@@ -1084,7 +1544,7 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	kunit_fill_area(k);
 	page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
 	KUNIT_ASSERT_PTR_EQ(test, page, gcma_page(k->g, 0));
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), 0);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, 1, 0, true));
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 
@@ -1094,56 +1554,11 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 24));
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page + 32,
 					    KUNIT_PAGES - 32));
-	KUNIT_EXPECT_EQ(test, gcma_stat(k->g, GCMA_REVOKED), KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), KUNIT_PAGES);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], KUNIT_PAGES);
 }
 
-/* Double release, and the like: gcma_release_range() warns of what is refused here. */
-static void __init gcma_test_refused_release(struct kunit *test)
-{
-	struct gcma_kunit *k = test->priv;
-	struct page *page = cma_alloc(&k->cma, 8, 0, true);
-
-	KUNIT_ASSERT_PTR_EQ(test, page, gcma_page(k->g, 0));
-	/* nothing, more than the area, what is free, what is free in part */
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 4, 4));
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, KUNIT_PAGES + 1));
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 8, 9));
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 4, 9));
-
-	/* what is being released, also in part, and what was */
-	KUNIT_EXPECT_TRUE(test, gcma_leave(k->g, 0, 4));
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, 4));
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 3, 5));
-	gcma_settle(k->g, 0, 4);
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, 4));
-
-	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page + 4, 4));
-	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
-	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->g->leaving, KUNIT_PAGES));
-}
-
-static void __init gcma_test_zeroed(struct kunit *test)
-{
-	struct gcma_kunit *k = test->priv;
-	void *memory = page_address(gcma_page(k->g, 0));
-
-	memset(memory, 0xff, 4 * PAGE_SIZE);
-	spin_lock_irq(&k->cma.lock);
-	bitmap_set(k->cma.bitmap, 0, 4);
-	spin_unlock_irq(&k->cma.lock);
-	KUNIT_EXPECT_EQ(test, gcma_take_range(&k->cma, gcma_pfn(k->g, 0), 4,
-					      GFP_KERNEL | __GFP_ZERO), 0);
-	KUNIT_EXPECT_NULL(test, memchr_inv(memory, 0, 4 * PAGE_SIZE));
-	kunit_release(k, 0, 4);
-}
-
-static void __init kunit_run_quarantine_work(struct gcma_kunit *k)
-{
-	mod_delayed_work(system_wq, &k->g->work, 0);
-	flush_delayed_work(&k->g->work);
-}
-
+/* A page in use when it is released holds no tenant before it is given up. */
 static void __init gcma_test_quarantine(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -1152,53 +1567,18 @@ static void __init gcma_test_quarantine(struct kunit *test)
 
 	get_page(page + 3);
 	cma_release(&k->cma, page, 8);
-	KUNIT_EXPECT_EQ(test, bitmap_weight(k->g->quarantine, KUNIT_PAGES), 1);
 	KUNIT_EXPECT_TRUE(test, gcma_revoked(k->g, frame + 3));
-	KUNIT_EXPECT_FALSE(test, gcma_revoked(k->g, frame + 2));
-	KUNIT_EXPECT_FALSE(test, gcma_revoked(k->g, frame + 4));
-	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, KUNIT_PAGES, 0, true));
 	kunit_fill_area(k);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), KUNIT_PAGES - 1);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES - 1);
 	kunit_check_settled(test);
 
-	/* still held: stays */
-	kunit_run_quarantine_work(k);
-	KUNIT_EXPECT_TRUE(test, gcma_revoked(k->g, frame + 3));
-
 	put_page(page + 3);
-	kunit_run_quarantine_work(k);
-	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->g->quarantine, KUNIT_PAGES));
-	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->g->leaving, KUNIT_PAGES));
-	KUNIT_EXPECT_FALSE(test, gcma_revoked(k->g, frame + 3));
+	mod_delayed_work(system_wq, &k->cma.reserve->work, 0);
+	flush_delayed_work(&k->cma.reserve->work);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], 1);
 }
 
-static void __init gcma_test_compound(struct kunit *test)
-{
-	struct gcma_kunit *k = test->priv;
-	struct folio *folio;
-	unsigned long i;
-
-	folio = cma_alloc_folio(&k->cma, 3, GFP_KERNEL | __GFP_COMP);
-	KUNIT_ASSERT_NOT_NULL(test, folio);
-	KUNIT_EXPECT_EQ(test, folio_order(folio), 3);
-	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
-
-	/* held as a whole, quarantined as a whole */
-	folio_get(folio);
-	cma_release(&k->cma, &folio->page, 8);
-	KUNIT_EXPECT_EQ(test, bitmap_weight(k->g->quarantine, KUNIT_PAGES), 8);
-	folio_put(folio);
-	kunit_run_quarantine_work(k);
-	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
-
-	for (i = 0; i < 8; i++) {
-		KUNIT_EXPECT_FALSE(test, PageCompound(gcma_page(k->g, i)));
-		KUNIT_EXPECT_EQ(test, page_count(gcma_page(k->g, i)), 1);
-	}
-}
-
-/* One bit for four pages: what is not asked for is not lent either. */
+/* One bit for four pages: what shares it is not lent either. */
 static void __init gcma_test_order_per_bit(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -1206,162 +1586,46 @@ static void __init gcma_test_order_per_bit(struct kunit *test)
 
 	k->cma.order_per_bit = 2;
 	page = cma_alloc(&k->cma, 5, 0, true);
-	KUNIT_EXPECT_PTR_EQ(test, page, gcma_page(k->g, 0));
-	KUNIT_EXPECT_TRUE(test, gcma_revoked(k->g, 7));
-	KUNIT_EXPECT_FALSE(test, gcma_revoked(k->g, 8));
-	kunit_check_settled(test);
-
-	/* in whole bits only */
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 2, 8));
-	KUNIT_EXPECT_FALSE(test, gcma_leave(k->g, 0, 6));
-
-	/* a page in use keeps those that share its bit */
-	get_page(page + 5);
+	kunit_fill_area(k);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES - 8);
 	cma_release(&k->cma, page, 5);
-	KUNIT_EXPECT_FALSE(test, gcma_revoked(k->g, 3));
-	KUNIT_EXPECT_TRUE(test, gcma_revoked(k->g, 4));
-	kunit_check_settled(test);
-	put_page(page + 5);
-	kunit_run_quarantine_work(k);
-	KUNIT_EXPECT_FALSE(test, gcma_revoked(k->g, 4));
-
 	kunit_fill_area(k);
-	KUNIT_EXPECT_EQ(test, gcma_count_tenants(k->g), KUNIT_PAGES);
-}
-
-/* A poisoned page is passed over, and kept out of the way for good. */
-static void __init gcma_test_alloc_poison(struct kunit *test)
-{
-	struct gcma_kunit *k = test->priv;
-	struct page *page;
-
-	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
-		kunit_skip(test, "needs CONFIG_MEMORY_FAILURE");
-
-	kunit_fill_area(k);
-	SetPageHWPoison(gcma_page(k->g, 20));
-	atomic_long_inc(&num_poisoned_pages);
-	page = cma_alloc(&k->cma, 32, 0, true);
-	KUNIT_EXPECT_EQ(test, page_to_pfn(page), gcma_pfn(k->g, 21));
-	KUNIT_EXPECT_EQ(test, bitmap_weight(k->g->quarantine, KUNIT_PAGES), 1);
-	KUNIT_EXPECT_TRUE(test, test_bit(20, k->g->quarantine));
-	kunit_check_settled(test);
-	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 32));
-
-	atomic_long_dec(&num_poisoned_pages);
-	ClearPageHWPoison(gcma_page(k->g, 20));
-	kunit_run_quarantine_work(k);
-	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
-}
-
-/* ------ policy, latency ----------------------------------------------- */
-
-struct kunit_choice {
-	const char *choice;
-	const char *area;	/* NULL: the default area */
-	const char *policy;	/* NULL: another area is meant */
-};
-
-static const struct kunit_choice kunit_choices[] = {
-	{ "gcma", NULL, "gcma" },
-	{ ":none", NULL, "none" },
-	{ "", NULL, "" },
-	{ ":", NULL, "" },
-	{ "gcma", "gcma", NULL },
-	{ ":gcma", "camera", NULL },
-	{ "camera:gcma", "camera", "gcma" },
-	{ "camera:gcma", NULL, NULL },
-	{ "camera:gcma", "cam", NULL },
-	{ "cam:gcma", "camera", NULL },
-	{ "cam:era:none", "cam:era", "none" },
-	{ "cam:era:none", "cam", NULL },
-	{ "gcma:camera", "gcma", "camera" },
-	{ "camera:", "camera", "" },
-	{ "123456789012345678901234567890123456789012345678901234567890123:gcma",
-	  "123456789012345678901234567890123456789012345678901234567890123",
-	  "gcma" },
-	{ "1234567890123456789012345678901234567890123456789012345678901234:gcma",
-	  "123456789012345678901234567890123456789012345678901234567890123",
-	  NULL },
-};
-
-static void kunit_choice_desc(const struct kunit_choice *c, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "'%s' for %s", c->choice,
-		 c->area ?: "the default area");
-}
-
-KUNIT_ARRAY_PARAM(kunit_choice, kunit_choices, kunit_choice_desc);
-
-static void __init gcma_test_choice(struct kunit *test)
-{
-	const struct kunit_choice *c = test->param_value;
-	struct gcma_kunit *k = test->priv;
-	struct cma *cma = c->area ? &k->cma : dev_get_cma_area(NULL);
-
-	if (!cma)
-		kunit_skip(test, "this machine has no default area");
-	if (c->area)
-		strscpy(k->cma.name, c->area);
-	KUNIT_EXPECT_STREQ(test, gcma_choice_for(cma, c->choice) ?: "another",
-			   c->policy ?: "another");
-}
-
-static void __init gcma_test_set_policy(struct kunit *test)
-{
-	static const char * const unknown[] = {
-		NULL, "", "GCMA", "gcma ", "camera", "gcma:",
-	};
-	struct gcma_kunit *k = test->priv;
-	int i;
-
-	cma_set_policy(&k->cma, "none");
-	KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_NONE);
-	for (i = 0; i < ARRAY_SIZE(unknown); i++) {
-		cma_set_policy(&k->cma, unknown[i]);
-		KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_NONE);
-	}
-	cma_set_policy(&k->cma, "movable");
-	KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_MOVABLE);
-	cma_set_policy(&k->cma, "gcma");
-	KUNIT_EXPECT_EQ(test, k->cma.policy, CMA_GCMA);
-}
-
-static void __init gcma_test_latency(struct kunit *test)
-{
-	struct gcma_kunit *k = test->priv;
-
-	if (!IS_ENABLED(CONFIG_CMA_DEBUGFS))
-		kunit_skip(test, "needs CONFIG_CMA_DEBUGFS");
-
-	/* the clock of another CPU may be ahead */
-	gcma_latency_end(&k->cma, local_clock() + NSEC_PER_SEC);
-	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[0]), 1);
-	/* 0.8 s, far from both ends of the bucket */
-	gcma_latency_end(&k->cma, local_clock() - (3ULL << 28));
-	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[30]), 1);
-	gcma_latency_end(&k->cma, local_clock() - 100ULL * NSEC_PER_SEC);
-	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[31]), 1);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES);
 }
 
 /* ------ the area and the file of each test ---------------------------- */
+
+static int __init kunit_suite_init(struct kunit_suite *suite)
+{
+	return register_trace_gcma_copy(kunit_at_copy, NULL) ?:
+	       register_trace_gcma_fill(kunit_at_fill, NULL) ?:
+	       register_trace_mm_filemap_add_to_page_cache(kunit_at_add, NULL);
+}
+
+static void __init kunit_suite_exit(struct kunit_suite *suite)
+{
+	unregister_trace_mm_filemap_add_to_page_cache(kunit_at_add, NULL);
+	unregister_trace_gcma_fill(kunit_at_fill, NULL);
+	unregister_trace_gcma_copy(kunit_at_copy, NULL);
+	tracepoint_synchronize_unregister();
+}
 
 static void __init kunit_init_file(struct gcma_kunit *k)
 {
 	struct inode *inode = &k->inode;
 
-	/* only looked at for being there */
-	k->sb.s_bdev = (struct block_device *)k;
-	k->sb.s_magic = EXT4_SUPER_MAGIC;
 	inode_init_once(inode);
 	spin_lock_init(&inode->i_lock);
-	atomic_set(&inode->i_count, 1);
+	init_rwsem(&inode->i_data.invalidate_lock);
+	atomic_set(&inode->i_count, 1);	/* keeps it off its LRU list */
 	inode->i_sb = &k->sb;
 	inode->i_mode = S_IFREG;
 	inode->i_mapping = &inode->i_data;
 	inode->i_data.host = inode;
 	inode->i_data.a_ops = &kunit_aops;
+	mapping_set_gfp_mask(&inode->i_data, GFP_KERNEL);
 	mapping_set_large_folios(&inode->i_data);
+	mapping_set_tenants(&inode->i_data);
 }
 
 static int __init gcma_kunit_init(struct kunit *test)
@@ -1376,19 +1640,17 @@ static int __init gcma_kunit_init(struct kunit *test)
 
 	k->memory = alloc_pages_exact(KUNIT_PAGES << PAGE_SHIFT, GFP_KERNEL);
 	k->cma.bitmap = bitmap_zalloc(KUNIT_PAGES, GFP_KERNEL);
+	if (!k->memory || !k->cma.bitmap)
+		return -ENOMEM; /* once, at boot: let it leak */
 	strscpy(k->cma.name, "kunit");
 	k->cma.base_pfn = PHYS_PFN(virt_to_phys(k->memory));
 	k->cma.count = KUNIT_PAGES;
-	k->cma.policy = CMA_GCMA;
+	k->cma.policy = &gcma_policy;
 	spin_lock_init(&k->cma.lock);
-	k->g = gcma_create(&k->cma);
-	if (!k->memory || !k->cma.bitmap || !k->g)
-		return -ENOMEM; /* once, at boot: let it leak */
+	if (cma_reserve_create(&k->cma))
+		return -ENOMEM;
 
-	k->cma.gcma = k->g;
-	gcma_areas[gcma_nr_areas++] = k->g;
-	gcma_nr_frames += KUNIT_PAGES;
-	static_branch_inc(&gcma_key);
+	k->g = gcma_of(&k->cma);
 	kunit_init_file(k);
 	test->priv = k;
 	return 0;
@@ -1410,12 +1672,9 @@ static void __init gcma_kunit_exit(struct kunit *test)
 	gcma_nr_frames -= KUNIT_PAGES;
 	gcma_areas[--gcma_nr_areas] = NULL;
 
-	cancel_delayed_work_sync(&k->g->work);
-	vfree(k->g->frames);
-	free_percpu(k->g->stats);
-	bitmap_free(k->g->quarantine);
-	bitmap_free(k->g->leaving);
-	kfree(k->g);
+	cancel_delayed_work_sync(&k->cma.reserve->work);
+	gcma_free(k->g);
+	cma_reserve_free(k->cma.reserve);
 	bitmap_free(k->cma.bitmap);
 	free_pages_exact(k->memory, KUNIT_PAGES << PAGE_SHIFT);
 }
@@ -1425,16 +1684,27 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_generation_wrap),
 	KUNIT_CASE(gcma_test_wrapped_entry),
 	KUNIT_CASE(gcma_test_store_load),
+	KUNIT_CASE(gcma_test_not_for_writers),
 	KUNIT_CASE(gcma_test_store_not_committed),
 	KUNIT_CASE(gcma_test_only_reclaim_stores),
+	KUNIT_CASE(gcma_test_readahead_mark),
 	KUNIT_CASE(gcma_test_large_folio),
 	KUNIT_CASE(gcma_test_drop),
-	KUNIT_CASE(gcma_test_invalidate_while_storing),
+	KUNIT_CASE(gcma_test_drop_node),
 	KUNIT_CASE(gcma_test_recycle),
+	KUNIT_CASE(gcma_test_invalidate_while_storing),
+	KUNIT_CASE(gcma_test_invalidate_and_read),
+	KUNIT_CASE(gcma_test_invalidate_before_store),
+	KUNIT_CASE(gcma_test_invalidate_while_loading),
+	KUNIT_CASE(gcma_test_truncate_while_loading),
+	KUNIT_CASE(gcma_test_two_readers),
+	KUNIT_CASE(gcma_test_never_seen_locked),
 	KUNIT_CASE(gcma_test_scrub_while_storing),
 	KUNIT_CASE(gcma_test_take_while_storing),
 	KUNIT_CASE(gcma_test_scrub_while_stored),
 	KUNIT_CASE(gcma_test_store_while_scrubbing),
+	KUNIT_CASE(gcma_test_scrub_in_batches),
+	KUNIT_CASE(gcma_test_take_after_fill),
 	KUNIT_CASE(gcma_test_scrub_while_loading),
 	KUNIT_CASE(gcma_test_put_while_taken),
 	KUNIT_CASE(gcma_test_owned_while_loading),
@@ -1445,25 +1715,23 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
+	KUNIT_CASE(gcma_test_node_pages),
 	KUNIT_CASE(gcma_test_refused_fs),
 	KUNIT_CASE(gcma_test_refused_private),
+	KUNIT_CASE(gcma_test_refused_partial),
+	KUNIT_CASE(gcma_test_refused_failed),
 	KUNIT_CASE(gcma_test_refused_large),
 	KUNIT_CASE(gcma_test_poison),
 	KUNIT_CASE(gcma_test_alloc_release),
-	KUNIT_CASE(gcma_test_refused_release),
-	KUNIT_CASE(gcma_test_zeroed),
 	KUNIT_CASE(gcma_test_quarantine),
-	KUNIT_CASE(gcma_test_compound),
 	KUNIT_CASE(gcma_test_order_per_bit),
-	KUNIT_CASE(gcma_test_alloc_poison),
-	KUNIT_CASE_PARAM(gcma_test_choice, kunit_choice_gen_params),
-	KUNIT_CASE(gcma_test_set_policy),
-	KUNIT_CASE(gcma_test_latency),
 	{}
 };
 
 static struct kunit_suite __refdata gcma_kunit_suite = {
 	.name = "gcma",
+	.suite_init = kunit_suite_init,
+	.suite_exit = kunit_suite_exit,
 	.init = gcma_kunit_init,
 	.exit = gcma_kunit_exit,
 	.test_cases = gcma_kunit_cases,

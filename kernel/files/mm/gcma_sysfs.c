@@ -7,64 +7,51 @@
 
 #include <linux/cma.h>
 #include <linux/kobject.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
 #include "gcma.h"
 
-static struct cma *gcma_to_cma(struct kobject *kobj)
+static struct gcma *gcma_of_kobj(struct kobject *kobj)
 {
-	return container_of(kobj, struct cma_kobject, kobj)->cma;
+	return gcma_of(container_of(kobj, struct cma_kobject, kobj)->cma);
 }
 
-/* A file that shows one number, computed from @cma. */
-#define GCMA_NUMBER(_name, _number)					\
-static ssize_t _name##_show(struct kobject *kobj,			\
-			    struct kobj_attribute *attr, char *buf)	\
-{									\
-	struct cma *cma = gcma_to_cma(kobj);				\
-									\
-	return sysfs_emit(buf, "%lu\n", _number);			\
-}									\
-static struct kobj_attribute _name##_attr = __ATTR_RO(_name)
+/* A file for each counter. */
+static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf);
 
-#define GCMA_COUNTER(_name, _item) \
-	GCMA_NUMBER(_name, gcma_stat(cma->gcma, _item))
+static struct kobj_attribute gcma_counter_attrs[GCMA_NR_COUNTERS] = {
+#define GCMA_COUNTER(name) __ATTR(name, 0444, counter_show, NULL),
+#include <linux/gcma_counters.h>
+#undef GCMA_COUNTER
+};
 
-static unsigned long gcma_pages(struct cma *cma, const unsigned long *bitmap)
+static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
 {
-	return (unsigned long)bitmap_weight(bitmap, cma_bitmap_maxno(cma)) <<
-	       cma->order_per_bit;
+	enum vm_event_item item = GCMA_stores + (attr - gcma_counter_attrs);
+
+	return sysfs_emit(buf, "%lu\n", gcma_counter(gcma_of_kobj(kobj), item));
 }
 
-/* ------ areas of every policy ----------------------------------------- */
-
-static ssize_t policy_show(struct kobject *kobj, struct kobj_attribute *attr,
-			   char *buf)
+/* Frames whose tenant can be loaded. O(area), a snapshot of moving things. */
+static ssize_t tenants_file_show(struct kobject *kobj,
+				 struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%s\n", gcma_policies[gcma_to_cma(kobj)->policy]);
+	struct gcma *g = gcma_of_kobj(kobj);
+	unsigned long frame, sum = 0;
+
+	for (frame = 0; frame < g->cma->count; frame++) {
+		sum += gcma_frame_state(&g->frames[frame]) == GCMA_STORED &&
+		       !gcma_revoked(g, frame);
+		cond_resched();
+	}
+	return sysfs_emit(buf, "%lu\n", sum);
 }
 
-static struct kobj_attribute policy_attr = __ATTR_RO(policy);
-
-GCMA_NUMBER(total_pages, cma->count);
-GCMA_NUMBER(available_pages, cma->count - gcma_pages(cma, cma->bitmap));
-
-/* ------ areas of policies none and gcma ------------------------------- */
-
-GCMA_NUMBER(quarantined, gcma_pages(cma, cma->gcma->quarantine));
-GCMA_NUMBER(tenants_file, gcma_count_tenants(cma->gcma));
-GCMA_COUNTER(stores, GCMA_STORES);
-GCMA_COUNTER(loads, GCMA_LOADS);
-GCMA_COUNTER(misses, GCMA_MISSES);
-GCMA_COUNTER(recycles, GCMA_RECYCLES);
-GCMA_COUNTER(dropped, GCMA_DROPPED);
-GCMA_COUNTER(revoked, GCMA_REVOKED);
-GCMA_COUNTER(refused_fs, GCMA_REFUSED_FS);
-GCMA_COUNTER(refused_large, GCMA_REFUSED_LARGE);
-GCMA_COUNTER(refused_private, GCMA_REFUSED_PRIVATE);
-GCMA_COUNTER(refused_admission, GCMA_REFUSED_ADMISSION);
-GCMA_COUNTER(refused_busy, GCMA_REFUSED_BUSY);
+static struct kobj_attribute tenants_file_attr = __ATTR_RO(tenants_file);
 
 static const char * const gcma_admissions[] = {
 	[GCMA_ADMIT_ADAPTIVE]	= "adaptive",
@@ -75,7 +62,7 @@ static const char * const gcma_admissions[] = {
 static ssize_t admission_show(struct kobject *kobj,
 			      struct kobj_attribute *attr, char *buf)
 {
-	struct gcma *g = gcma_to_cma(kobj)->gcma;
+	struct gcma *g = gcma_of_kobj(kobj);
 
 	return sysfs_emit(buf, "%s\n",
 			  gcma_admissions[READ_ONCE(g->admission)]);
@@ -85,7 +72,7 @@ static ssize_t admission_store(struct kobject *kobj,
 			       struct kobj_attribute *attr, const char *buf,
 			       size_t len)
 {
-	struct gcma *g = gcma_to_cma(kobj)->gcma;
+	struct gcma *g = gcma_of_kobj(kobj);
 	int ret = sysfs_match_string(gcma_admissions, buf);
 
 	if (ret < 0)
@@ -96,27 +83,11 @@ static ssize_t admission_store(struct kobject *kobj,
 
 static struct kobj_attribute admission_attr = __ATTR_RW(admission);
 
-/* So many files from the first on has an area of policy movable, of none. */
-#define GCMA_ATTRS_MOVABLE	3
-#define GCMA_ATTRS_NONE		4
-
 static struct attribute *gcma_attrs[] = {
-	&policy_attr.attr,
-	&total_pages_attr.attr,
-	&available_pages_attr.attr,
-	&quarantined_attr.attr,
+#define GCMA_COUNTER(name) &gcma_counter_attrs[GCMA_##name - GCMA_stores].attr,
+#include <linux/gcma_counters.h>
+#undef GCMA_COUNTER
 	&tenants_file_attr.attr,
-	&stores_attr.attr,
-	&loads_attr.attr,
-	&misses_attr.attr,
-	&recycles_attr.attr,
-	&dropped_attr.attr,
-	&revoked_attr.attr,
-	&refused_fs_attr.attr,
-	&refused_large_attr.attr,
-	&refused_private_attr.attr,
-	&refused_admission_attr.attr,
-	&refused_busy_attr.attr,
 	&admission_attr.attr,
 	NULL,
 };
@@ -124,11 +95,9 @@ static struct attribute *gcma_attrs[] = {
 static umode_t gcma_attr_visible(struct kobject *kobj, struct attribute *attr,
 				 int n)
 {
-	struct gcma *g = gcma_to_cma(kobj)->gcma;
-	int shown = !g ? GCMA_ATTRS_MOVABLE :
-			 g->nr_frames ? INT_MAX : GCMA_ATTRS_NONE;
-
-	return n < shown ? attr->mode : 0;
+	if (attr == &admission_attr.attr && !IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		return 0;
+	return attr->mode;
 }
 
 static const struct attribute_group gcma_group = {
@@ -138,8 +107,8 @@ static const struct attribute_group gcma_group = {
 
 static int __init gcma_sysfs_add(struct cma *cma, void *unused)
 {
-	/* NULL if cma_sysfs_init() failed */
-	return cma->cma_kobj ?
+	/* no kobject: cma_sysfs_init() failed */
+	return cma->cma_kobj && gcma_of(cma) ?
 	       sysfs_create_group(&cma->cma_kobj->kobj, &gcma_group) : 0;
 }
 

@@ -178,9 +178,10 @@ pub struct Stats {
 /// # Wrong handles
 ///
 /// A handle is checked each time, in constant time. A handle of a freed object is [`Error::Stale`]
-/// until its slot is used again, by an object allocated a multiple of 2<sup>b</sup> allocations later; one of
-/// another heap passes in one case of 2<sup>b</sup>. (b is 29 in wide heaps and those above 8 MiB, 15 in one of
-/// 64 KiB, 8 in one of 8 MiB.) It is then taken for that of another object, perhaps of another type.
+/// until its slot is used again, by an object allocated a multiple of 2<sup>b</sup> allocations later, so the
+/// 256th use of the slot at the soonest in a heap of 8 MiB; one of another heap passes in one case of
+/// 2<sup>b</sup>. (b is 29 in wide heaps and those above 8 MiB, 15 in one of 64 KiB, 8 in one of 8 MiB.) It is
+/// then taken for that of another object, perhaps of another type.
 /// If the object is too small for the handle's type or not aligned for it, that is `Stale` too. Else its
 /// bytes are what the program gets, or changes: a bug, but never undefined behaviour. To this end objects
 /// are [`Pod`], and each byte of their blocks is initialised.

@@ -16,18 +16,6 @@
 #include <linux/pagemap.h>
 #include <linux/xarray.h>
 
-struct cma;
-
-/* What the idle part of a CMA area is used for. */
-enum cma_policy {
-	CMA_MOVABLE,	/* movable pages, as ever */
-	CMA_NONE,	/* nothing: pure reservation */
-	CMA_GCMA,	/* tenants */
-};
-
-/* Power-of-two buckets of the time of cma_alloc(): 1 ns to 1 s and more. */
-#define CMA_LATENCY_BUCKETS	32U
-
 /*
  * The topmost bit of a value entry tells a tenant from a shadow: shadows leave
  * it zero, see EVICTION_SHIFT in mm/workingset.c.
@@ -36,7 +24,6 @@ enum cma_policy {
 #define GCMA_TAG	(1UL << (BITS_PER_XA_VALUE - 1))
 
 DECLARE_STATIC_KEY_FALSE(gcma_key);
-extern unsigned long gcma_nr_frames;
 
 /*
  * True from the moment the first area of policy gcma is active. Without
@@ -46,8 +33,6 @@ static inline bool gcma_enabled(void)
 {
 	return IS_ENABLED(CONFIG_GCMA) && static_branch_unlikely(&gcma_key);
 }
-
-void cma_set_policy(struct cma *cma, const char *policy);
 
 static inline bool gcma_is_tenant(const void *entry)
 {
@@ -77,25 +62,71 @@ struct gcma_copy {
 /**
  * struct gcma_store - the copies made of one folio, on the evictor's stack
  * @area: where they are
+ * @passes: what gcma_passes() said before the folio was locked
  * @nr: how many there are; a folio may be stored in part
  * @copy: the copies
  */
 struct gcma_store {
 	struct gcma *area;
+	unsigned int passes;
 	unsigned int nr;
 	struct gcma_copy copy[1 << GCMA_MAX_ORDER];
 };
 
+/**
+ * struct gcma_load - the filling of one folio, on the stack of who adds it
+ * @entry: the tenant entry of the content that the folio has; NULL: it has none
+ * @area: where the tenant is
+ * @copy: its frame, ours since we found it
+ */
+struct gcma_load {
+	void *entry;
+	struct gcma *area;
+	struct gcma_copy copy;
+};
+
+unsigned int __gcma_passes(const struct folio *folio);
+void __gcma_pass_by(const struct folio *folio);
 void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 			struct folio *folio);
-void *__gcma_store_commit(struct gcma_store *store, void *shadow);
-void __gcma_store_spread(struct gcma_store *store,
-			 struct address_space *mapping, struct folio *folio,
+void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 			 void *shadow);
 void __gcma_store_end(struct gcma_store *store);
-void *__gcma_load(struct folio *folio, void *entry);
+void __gcma_load_begin(struct gcma_load *load, struct address_space *mapping,
+		       struct folio *folio, pgoff_t index);
+bool __gcma_load_end(struct gcma_load *load, struct folio *folio, void **entry,
+		     int added, gfp_t gfp);
 void __gcma_drop(void *entry);
 void *__gcma_shadow(void *entry);
+unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
+
+/* ------ invalidation that does not wait -------------------------------- */
+
+/**
+ * gcma_passes() - how often was @folio, or one that shares its counter, passed by?
+ * @folio: not yet locked by the caller
+ *
+ * For gcma_store_begin(). Context: any.
+ */
+static inline unsigned int gcma_passes(const struct folio *folio)
+{
+	return gcma_enabled() ? __gcma_passes(folio) : 0;
+}
+
+/**
+ * gcma_pass_by() - @folio is not invalidated, for somebody has locked it
+ * @folio: referenced by the caller
+ *
+ * If that is reclaim, which evicts it next, its content must not stay as a tenant.
+ * Context: any.
+ */
+static inline void gcma_pass_by(const struct folio *folio)
+{
+	if (gcma_enabled())
+		__gcma_pass_by(folio);
+}
+
+/* ------ store ----------------------------------------------------------- */
 
 /**
  * gcma_store_begin() - copy a folio that is about to be evicted into frames
@@ -103,6 +134,7 @@ void *__gcma_shadow(void *entry);
  * @mapping: the mapping @folio is evicted from
  * @folio: locked, clean, unmapped
  * @reclaimed: reclaim evicts it, for lack of memory and not for its content
+ * @passes: gcma_passes() of before @folio was locked
  *
  * The copies are not visible before gcma_store_commit(). Whatever becomes of
  * the eviction, gcma_store_end() must follow.
@@ -112,61 +144,33 @@ void *__gcma_shadow(void *entry);
  */
 static inline void gcma_store_begin(struct gcma_store *store,
 				    struct address_space *mapping,
-				    struct folio *folio, bool reclaimed)
+				    struct folio *folio, bool reclaimed,
+				    unsigned int passes)
 {
 	store->nr = 0;
-	if (gcma_enabled() && reclaimed)
+	if (gcma_enabled() && reclaimed) {
+		store->passes = passes;
 		__gcma_store_begin(store, mapping, folio);
+	}
 }
 
 /**
- * gcma_store_commit() - make the copy of a small folio visible
+ * gcma_store_commit() - remove a folio from the page cache, leaving its copies
  * @store: what gcma_store_begin() filled in
  * @folio: frozen and found clean, so that its content is final
- * @shadow: the shadow to leave in its slot, NULL: leave none
+ * @shadow: the shadow to leave where there is no copy; NULL: leave nothing
  *
- * Context: i_pages lock held since @folio was frozen.
- * Return: what to leave in the slot instead of @shadow.
- */
-static inline void *gcma_store_commit(struct gcma_store *store,
-				      struct folio *folio, void *shadow)
-{
-	if (gcma_enabled() && store->nr && shadow && !folio_test_large(folio) &&
-	    !folio_test_readahead(folio))
-		return __gcma_store_commit(store, shadow);
-	return shadow;
-}
-
-/**
- * gcma_store_spread() - make the copies of a large folio visible
- * @store: what gcma_store_begin() filled in
- * @mapping: the mapping @folio was just removed from
- * @folio: the folio
- * @shadow: the shadow that stands for all its pages, or NULL
+ * In place of __filemap_remove_folio(), which it calls.
  *
  * Context: i_pages lock held since @folio was frozen.
  */
-static inline void gcma_store_spread(struct gcma_store *store,
-				     struct address_space *mapping,
+static inline void gcma_store_commit(struct gcma_store *store,
 				     struct folio *folio, void *shadow)
 {
-	if (gcma_enabled() && store->nr && shadow && folio_test_large(folio) &&
-	    !folio_test_readahead(folio))
-		__gcma_store_spread(store, mapping, folio, shadow);
-}
-
-/**
- * gcma_unwanted() - @folio cannot be invalidated, for somebody has locked it
- * @folio: referenced by the caller
- *
- * If that is reclaim, which evicts it next, its content must not stay as a tenant.
- * The flag, whose meaning is lost on a folio that goes, is seen by
- * gcma_store_commit(): the eviction has to wait for the caller's reference.
- */
-static inline void gcma_unwanted(struct folio *folio)
-{
-	if (gcma_enabled())
-		folio_set_readahead(folio);
+	if (gcma_enabled() && store->nr && shadow)
+		__gcma_store_commit(store, folio, shadow);
+	else
+		__filemap_remove_folio(folio, shadow);
 }
 
 /**
@@ -181,30 +185,117 @@ static inline void gcma_store_end(struct gcma_store *store)
 		__gcma_store_end(store);
 }
 
+/* ------ load ------------------------------------------------------------ */
+
 /**
- * gcma_load() - fill a new page cache folio from its tenant
- * @folio: locked, not uptodate, just added where @entry stood
- * @entry: what stood there: NULL, a shadow or a tenant entry
+ * gcma_load_begin() - fill a folio that is about to be added from its tenant
+ * @load: filled in
+ * @mapping: the mapping @folio will be added to
+ * @folio: new, charged, locked; nobody can find it yet
+ * @index: where it will be added
+ * @gfp: of the caller. With %__GFP_WRITE the folio stays empty: who writes may rely
+ *	on a folio that was not there not being uptodate
  *
- * On success @folio is uptodate and must not be read from disk: see
- * gcma_loaded().
+ * The content is not valid before gcma_load_commit(). Whatever becomes of the folio,
+ * gcma_load_end() must follow.
  *
- * Context: process context, no spinlock held; does not sleep.
- * Return: the shadow of the evicted page, or NULL if there is none any more.
+ * Context: process context, no spinlock held; does not sleep, allocates nothing.
+ * Cost: a look at the slot; if there is a tenant, a page copy with preemption off.
+ * Return: what has to stand in the slot when @folio is added; NULL: anything.
  */
-static inline void *gcma_load(struct folio *folio, void *entry)
+static inline void *gcma_load_begin(struct gcma_load *load,
+				    struct address_space *mapping,
+				    struct folio *folio, pgoff_t index, gfp_t gfp)
 {
-	return gcma_is_tenant(entry) ? __gcma_load(folio, entry) : entry;
+	load->entry = NULL;
+	if (gcma_enabled() && !(gfp & __GFP_WRITE))
+		__gcma_load_begin(load, mapping, folio, index);
+	return load->entry;
 }
 
 /**
- * gcma_loaded() - has the locked, new @folio got its content from a tenant?
- * @folio: locked, just added to the page cache
+ * gcma_filled() - what a folio that is being added was filled from
+ * @entry: in: what gcma_load_begin() returned; out: NULL. May be NULL
  */
-static inline bool gcma_loaded(const struct folio *folio)
+static inline void *gcma_filled(void **entry)
 {
-	return gcma_enabled() && folio_test_uptodate(folio);
+	void *filled = NULL;
+
+	if (gcma_enabled() && entry)
+		swap(filled, *entry);
+	return filled;
 }
+
+/**
+ * gcma_load_commit() - a folio is going to replace what stands in its slot
+ * @folio: what gcma_load_begin() filled, if it did
+ * @filled: what gcma_filled() returned
+ * @entry: what stands in the slot
+ *
+ * If these are the same, the page was neither changed, nor read by another, nor
+ * invalidated since: it has been resident all the time, as it were. So it appears in
+ * the page cache uptodate and unlocked; nobody who does not wait for locks passes it
+ * by for our sake. Else it stays locked, to be read from disk.
+ *
+ * Context: i_pages lock held until @folio is in the slot, which cannot fail then.
+ * Return: true if @folio must not be touched any more once it is in the slot.
+ */
+static inline bool gcma_load_commit(struct folio *folio, void *filled,
+				    void *entry)
+{
+	if (!gcma_enabled() || !filled || filled != entry)
+		return false;
+	__folio_mark_uptodate(folio);
+	__folio_clear_locked(folio);
+	return true;
+}
+
+/**
+ * gcma_load_end() - a folio was added, or not
+ * @load: what gcma_load_begin() filled in
+ * @folio: the folio
+ * @entry: what it replaced; if that was a tenant entry, NULL afterwards
+ * @added: 0, or why it was not added
+ * @gfp: of the caller
+ *
+ * Gives the frame back. Context: process context, no spinlock held; does not sleep.
+ * Return: true if @folio was filled, and so is uptodate and not locked.
+ */
+static inline bool gcma_load_end(struct gcma_load *load, struct folio *folio,
+				 void **entry, int added, gfp_t gfp)
+{
+	return gcma_enabled() && (load->entry || gcma_is_tenant(*entry)) &&
+	       __gcma_load_end(load, folio, entry, added, gfp);
+}
+
+/**
+ * gcma_ra_order() - order of the folio that readahead should add at @index
+ * @mapping: the mapping that is read
+ * @index: where
+ * @order: what readahead had in mind
+ *
+ * Tenants are single pages: 0 where one of them lies in the way of @order.
+ */
+static inline unsigned int gcma_ra_order(struct address_space *mapping,
+					 pgoff_t index, unsigned int order)
+{
+	XA_STATE(xas, &mapping->i_pages, index);
+	void *entry;
+
+	if (!gcma_enabled() || !order)
+		return order;
+	rcu_read_lock();
+	xas_for_each(&xas, entry, index + (1UL << order) - 1) {
+		if (gcma_is_tenant(entry)) {
+			order = 0;
+			break;
+		}
+	}
+	rcu_read_unlock();
+	return order;
+}
+
+/* ------ entries that go, or are looked at -------------------------------- */
 
 /**
  * gcma_drop() - a tenant entry was taken out of the page cache
@@ -234,6 +325,19 @@ static inline void gcma_drop_node(struct xa_node *node)
 }
 
 /**
+ * gcma_node_pages() - how many pages need shadow nodes without being resident?
+ * @memcg: the memory cgroup whose nodes are counted
+ * @nodes: how many it has
+ *
+ * Context: any that may walk to the parents of @memcg.
+ */
+static inline unsigned long gcma_node_pages(struct mem_cgroup *memcg,
+					    unsigned long nodes)
+{
+	return gcma_enabled() ? __gcma_node_pages(memcg, nodes) : 0;
+}
+
+/**
  * gcma_shadow() - look at the shadow behind an entry, leaving the tenant alone
  * @entry: a shadow or a tenant entry
  *
@@ -242,33 +346,6 @@ static inline void gcma_drop_node(struct xa_node *node)
 static inline void *gcma_shadow(void *entry)
 {
 	return gcma_is_tenant(entry) ? __gcma_shadow(entry) : entry;
-}
-
-/**
- * gcma_ra_order() - order of the folio that readahead should add at @index
- * @mapping: the mapping that is read
- * @index: where
- * @order: what readahead had in mind
- *
- * Tenants are single pages: 0 where one of them lies in the way of @order.
- */
-static inline unsigned int gcma_ra_order(struct address_space *mapping,
-					 pgoff_t index, unsigned int order)
-{
-	XA_STATE(xas, &mapping->i_pages, index);
-	void *entry;
-
-	if (!gcma_enabled() || !order)
-		return order;
-	rcu_read_lock();
-	xas_for_each(&xas, entry, index + (1UL << order) - 1) {
-		if (gcma_is_tenant(entry)) {
-			order = 0;
-			break;
-		}
-	}
-	rcu_read_unlock();
-	return order;
 }
 
 /**

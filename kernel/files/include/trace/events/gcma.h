@@ -8,7 +8,6 @@
 #include <linux/fs.h>
 #include <linux/tracepoint.h>
 
-/* A page went to, or came back from, a frame. */
 DECLARE_EVENT_CLASS(gcma_tenant,
 
 	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
@@ -36,6 +35,15 @@ DECLARE_EVENT_CLASS(gcma_tenant,
 		  __entry->index, __entry->pfn)
 );
 
+/* Reclaim copied a page that it may evict. */
+DEFINE_EVENT(gcma_tenant, gcma_copy,
+
+	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
+
+	TP_ARGS(mapping, index, pfn)
+);
+
+/* It evicted the page: the copy is a tenant. */
 DEFINE_EVENT(gcma_tenant, gcma_store,
 
 	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
@@ -43,56 +51,20 @@ DEFINE_EVENT(gcma_tenant, gcma_store,
 	TP_ARGS(mapping, index, pfn)
 );
 
-DEFINE_EVENT(gcma_tenant, gcma_load,
+/* A reader filled a page from a tenant, and may add it. */
+DEFINE_EVENT(gcma_tenant, gcma_fill,
 
 	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
 
 	TP_ARGS(mapping, index, pfn)
 );
 
-/* A primary took a range from the tenants, or gave it back. */
-DECLARE_EVENT_CLASS(gcma_range,
+/* It added the page: the tenant is gone. */
+DEFINE_EVENT(gcma_tenant, gcma_load,
 
-	TP_PROTO(const char *name, unsigned long pfn, unsigned long count),
+	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
 
-	TP_ARGS(name, pfn, count),
-
-	TP_STRUCT__entry(
-		__string(name, name)
-		__field(unsigned long, pfn)
-		__field(unsigned long, count)
-	),
-
-	TP_fast_assign(
-		__assign_str(name);
-		__entry->pfn = pfn;
-		__entry->count = count;
-	),
-
-	TP_printk("name=%s pfn=0x%lx count=%lu", __get_str(name), __entry->pfn,
-		  __entry->count)
-);
-
-DEFINE_EVENT(gcma_range, gcma_revoke,
-
-	TP_PROTO(const char *name, unsigned long pfn, unsigned long count),
-
-	TP_ARGS(name, pfn, count)
-);
-
-DEFINE_EVENT(gcma_range, gcma_release,
-
-	TP_PROTO(const char *name, unsigned long pfn, unsigned long count),
-
-	TP_ARGS(name, pfn, count)
-);
-
-/* Some of the pages that it gave back are still in use. */
-DEFINE_EVENT(gcma_range, gcma_quarantine,
-
-	TP_PROTO(const char *name, unsigned long pfn, unsigned long count),
-
-	TP_ARGS(name, pfn, count)
+	TP_ARGS(mapping, index, pfn)
 );
 
 #endif /* _TRACE_GCMA_H */
