@@ -307,7 +307,7 @@ def _shared(share: Path | None) -> list[str]:
 def _vng(kernel: Kernel, machine: Machine) -> list[str]:
     """The part of the command that every system guest shares."""
     options = machine.qemu_args()
-    args = machine.kernel_args(kernel)
+    args = [*kernel.target.busy, *machine.kernel_args(kernel)]
     return [
         str(Path(sys.executable).with_name("vng")),
         *("--run", str(kernel.image)),

@@ -37,7 +37,8 @@ def program(name: str) -> Path:
     """A program of lab/guest, linked statically: it runs in any guest."""
     source = SOURCES / f"{name}.c"
     flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
-    key = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:12]
+    content = b"".join(path.read_bytes() for path in (source, *sorted(SOURCES.glob("*.h"))))
+    key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:12]
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)
     target = folder / f"{name}-{key}"

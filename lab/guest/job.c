@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <x86intrin.h>
+
+#include "clock.h"
 
 #define PAGE 4096UL
 #define ZIPF 1.1
@@ -224,8 +225,8 @@ int main(int argc, char **argv)
 	if (job.fd < 0)
 		err(1, "%s", job.path);
 	posix_fadvise(job.fd, 0, 0, kinds[i].advice);
-	start = __rdtsc();
+	start = cycles_now();
 	kinds[i].run(&job);
-	printf("%lu %llu\n", job.done, __rdtsc() - start);
+	printf("%lu %llu\n", job.done, cycles_now() - start);
 	return 0;
 }

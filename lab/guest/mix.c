@@ -18,7 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <x86intrin.h>
+
+#include "clock.h"
 
 #define PAGE 4096UL
 #define PAGES 2048UL
@@ -176,10 +177,10 @@ int main(int argc, char **argv)
 	read_all(PAGE);
 	for (pass = 0; pass < PASSES; pass++)
 		for (i = 0; i < PARTS; i++) {
-			unsigned long long start = __rdtsc();
+			unsigned long long start = cycles_now();
 
 			parts[i].run();
-			taken[i][pass] = __rdtsc() - start;
+			taken[i][pass] = cycles_now() - start;
 		}
 	for (i = 0; i < PARTS; i++) {
 		qsort(taken[i], PASSES, sizeof(*taken[i]), compare);

@@ -8,7 +8,8 @@
  */
 #include <stdint.h>
 #include <stdio.h>
-#include <x86intrin.h>
+
+#include "clock.h"
 
 #define ROUNDS 1000
 
@@ -56,10 +57,10 @@ static uint64_t cost(void (*volatile copy)(void))
 	int i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		uint64_t start = __rdtsc(), cycles;
+		uint64_t start = cycles_now(), cycles;
 
 		copy();
-		cycles = __rdtsc() - start;
+		cycles = cycles_now() - start;
 		if (cycles < best)
 			best = cycles;
 	}

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <x86intrin.h>
+
+#include "clock.h"
 
 int main(int argc, char **argv)
 {
@@ -19,9 +20,9 @@ int main(int argc, char **argv)
 	fd = open(argv[1], O_WRONLY);
 	if (fd < 0)
 		err(1, "%s", argv[1]);
-	start = __rdtsc();
+	start = cycles_now();
 	done = write(fd, argv[2], strlen(argv[2]));
-	cycles = __rdtsc() - start;
+	cycles = cycles_now() - start;
 	/* memory.reclaim: fewer pages than asked for */
 	if (done < 0 && errno != EAGAIN)
 		err(1, "%s", argv[1]);

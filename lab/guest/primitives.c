@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <x86intrin.h>
+
+#include "clock.h"
 
 #define PAGE 4096UL
 #define ROUNDS 2000
@@ -77,10 +78,10 @@ static void memory_write(void)
 
 static void measure(const char *name, void (*run)(void))
 {
-	uint64_t start = __rdtsc();
+	uint64_t start = cycles_now();
 
 	run();
-	printf("%s %lu\n", name, (__rdtsc() - start) / ROUNDS);
+	printf("%s %lu\n", name, (cycles_now() - start) / ROUNDS);
 }
 
 int main(int argc, char **argv)
