@@ -31,9 +31,10 @@ class System:
 
 RESERVE = System(
     "reserve",
-    symbol="CONFIG_GCMA",
-    fragments=("gcma",),
+    symbol="CONFIG_CMA_RESERVE",
+    fragments=("reserve",),
     policies=("none", STOCK),
+    suites={"cma_reserve": 1},
     parts={
         "reserve": ("mm/cma_reserve.[ch]", "include/linux/cma_policy.h"),
         "observability": ("mm/cma_reserve_*.[ch]", "include/trace/events/cma_policy.h"),
