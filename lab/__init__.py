@@ -18,6 +18,7 @@ LAYERS = (
     " selftests",
     "compactfit.steps compactfit.programs tenants",
     "compactfit.replays tests",
+    "mutants",
     "evals.alloc evals.alloc_cpus evals.allocators evals.camera evals.memcg evals.overhead"
     " evals.scale evals.size evals.system evals.tenancy evals.zsmalloc",
     "evals",

@@ -5,8 +5,8 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab import console, paths, process, source, systems, targets
@@ -86,19 +86,22 @@ class Kernel:
         return self.config.get(system.symbol) == "y"
 
 
-def tree(flavour: Flavour, target: Target = targets.DEFAULT) -> source.Tree:
-    """The flavour's source tree, brought up to date."""
+def tree(
+    flavour: Flavour, target: Target = targets.DEFAULT, more: Sequence[source.Patch] = ()
+) -> source.Tree:
+    """The flavour's source tree, brought up to date; with `more` patches behind the series."""
     base = source.pristine(target.linux, paths.cache())
     if not flavour.patched:
         return base
     series = source.read_series(paths.KERNEL, target.linux)
+    series = replace(series, patches=[*series.patches, *more])
     return source.patched(base, series, base.path.with_name("patched"))
 
 
-def build(name: str, target: Target = targets.DEFAULT) -> Kernel:
+def build(name: str, target: Target = targets.DEFAULT, more: Sequence[source.Patch] = ()) -> Kernel:
     """Build one flavour for a target; only what changed is compiled."""
     flavour = find(name)
-    src = tree(flavour, target)
+    src = tree(flavour, target, more)
     objects = src.path.with_name(target.objects) / name
     objects.mkdir(parents=True, exist_ok=True)
     make = Make(target, src, objects)

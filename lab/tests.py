@@ -122,14 +122,23 @@ def library(context: Context) -> PartResult:
 def guests(context: Context) -> PartResult:
     """pytest over both ways to boot."""
     # built here, in a process that holds the lock: the tests find it up to date
-    flavour = context.kernel.flavour.name
-    return _pytest("guests", "guest", {"GCMA_TEST_FLAVOUR": flavour})
+    return _guests(context)
 
 
-def _pytest(part: str, marker: str, environment: dict[str, str]) -> PartResult:
+def groups(context: Context) -> PartResult:
+    """Of the guests those that compare groups with tenants and without."""
+    return _guests(context, "-k", "groups")
+
+
+def _guests(context: Context, *options: str) -> PartResult:
+    environment = {"GCMA_TEST_FLAVOUR": context.kernel.flavour.name}
+    return _pytest("guests", "guest", environment, *options)
+
+
+def _pytest(part: str, marker: str, environment: dict[str, str], *more: str) -> PartResult:
     report = paths.cache() / f"pytest-{part}.xml"
     report.unlink(missing_ok=True)
-    options = ["-p", "no:cacheprovider", "-m", marker, f"--junit-xml={report}"]
+    options = ["-p", "no:cacheprovider", "-m", marker, f"--junit-xml={report}", *more]
     answer = _python(["-m", "pytest", *options], environment)
     if not report.exists():
         case = Case("pytest runs", passed=False)
@@ -186,7 +195,7 @@ def kunit(context: Context) -> PartResult:
     kernel = context.kernel
     # all suites: the fragments ask for this project's only
     machine = Machine(policy="gcma", args=("kunit.enable=1",))
-    result = boot.exact(kernel, _enlarged(machine, context), "true", timeout=KUNIT_SECONDS)
+    result = boot.exact(kernel, enlarged(machine, context), "true", timeout=KUNIT_SECONDS)
     result, races = kcsan.judge(kernel, result)
     cases = ktap.parse(result.console)
     for system in systems.SYSTEMS.values():
@@ -200,7 +209,8 @@ def kunit(context: Context) -> PartResult:
     return PartResult("kunit", cases)
 
 
-def _enlarged(machine: Machine, context: Context) -> Machine:
+def enlarged(machine: Machine, context: Context) -> Machine:
+    """The machine with the memory that the kernel under test takes beside."""
     times = MEMORY.get(context.options.flavour, 1)
     return replace(machine, memory_mib=times * machine.memory_mib)
 
@@ -215,7 +225,7 @@ def kernel_selftests(context: Context) -> PartResult:
         programs = RACY
 
     def adapt(machine: Machine) -> Machine:
-        return _enlarged(machine, context)
+        return enlarged(machine, context)
 
     soak, advance = context.options.soak, context.advance
     cases, detail = selftests.run(context.kernel, programs, adapt, soak=soak, advance=advance)

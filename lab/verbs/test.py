@@ -4,7 +4,8 @@
 import argparse
 from dataclasses import asdict
 
-from lab import setup, tests
+from lab import mutants, setup, tests
+from lab.errors import LabError
 from lab.verbs import add_json, print_json
 
 
@@ -13,7 +14,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kcsan", action="store_true", help="for data races, on the kcsan kernel")
     parser.add_argument("--soak", action="store_true", help="the long forms")
     parser.add_argument("--quick", action="store_true", help="in a minute: lint, lab, kunit")
-    parser.add_argument("--only", metavar="NAME", help="one part: " + ", ".join(tests.PARTS))
+    parser.add_argument(
+        "--mutants",
+        action="store_true",
+        help="take each hook out of the kernel in turn: does a test notice? Hours, resumed",
+    )
+    parser.add_argument("--list", action="store_true", help="with --mutants: only tell of them")
+    parts = ", ".join(tests.PARTS)
+    help_only = f"one part: {parts}; with --mutants: patches that have this in their names"
+    parser.add_argument("--only", metavar="NAME", help=help_only)
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
 
@@ -21,6 +30,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options = tests.Options(args.debug, args.kcsan, args.soak, args.quick)
     options.check()
+    if args.mutants:
+        return run_mutants(args, options)
+    if args.list:
+        raise LabError("--list tells of the mutants: write ./gcma test --mutants --list")
     tests.selected(options, args.only)
     setup.install_packages()
     results = tests.run(options, args.only)
@@ -34,3 +47,23 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(total)
     return 1 if total.failed else 0
+
+
+def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
+    only = args.only or ""
+    if options.quick or options.kcsan:
+        raise LabError("--mutants takes the tests of prod or, with --debug, of the debug kernel")
+    setup.install_packages()
+    if args.list:
+        found = mutants.listing(only)
+        print_json(found) if args.json else print("\n".join(found))
+        return 0
+    result = tests.PartResult("mutants", mutants.run(options, only))
+    survivors = [case for case in result.cases if not case.passed]
+    if args.json:
+        print_json({"survivors": [asdict(case) for case in survivors], **asdict(result.summary)})
+    else:
+        for case in survivors:
+            print(f"{case.name}: {case.why}")
+        print(result.summary)
+    return 1 if survivors else 0

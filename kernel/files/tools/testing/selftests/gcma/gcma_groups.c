@@ -116,6 +116,8 @@ static void groups_live(void)
 		MUST(waitpid(background(read_files), &status, 0));
 		if (WIFEXITED(status) && WEXITSTATUS(status))
 			fail("the reader of group %u gave up", reader_group);
+		/* as if others needed the memory: what is left is what it clings to */
+		write_file(group_path(reader_group, "memory.reclaim"), "%lu", limit);
 	}
 	for (unsigned int group = 0; group < groups; group++) {
 		killed += group_number(group, "memory.events", "oom_kill");
