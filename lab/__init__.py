@@ -9,7 +9,7 @@ LAYERS = (
     "errors cpio ktap stats",
     "paths console",
     "lock process targets systems measure areas results skips",
-    "setup source figures plots",
+    "setup source figures plots mutants_rust",
     "build export report",
     "machine stepwise present",
     "boot storage",

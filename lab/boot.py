@@ -313,7 +313,7 @@ def _vng(kernel: Kernel, machine: Machine) -> list[str]:
         *("--run", str(kernel.image)),
         *([] if machine.accel == "kvm" else ["--disable-kvm"]),
         *(*kernel.target.vng, "--force-9p", "--user", "root"),
-        *("--cpus", str(machine.cpus), "--memory", f"{machine.memory_mib}M"),
+        *("--cpus", machine.smp, "--memory", f"{machine.memory_mib}M"),
         *(f"--append={arg}" for arg in args),
         *([f"--qemu-opts={shlex.join(options)}"] if options else []),
     ]
@@ -370,7 +370,7 @@ def exact(
         args += ["panic=-1", "ignore_loglevel", "printk.devkmsg=on"]
         command = [
             *(target.qemu, *target.machine, "-accel", "tcg,thread=single", *target.clock),
-            *("-seed", str(seed), "-smp", str(machine.cpus), "-m", f"{machine.memory_mib}M"),
+            *("-seed", str(seed), "-smp", machine.smp, "-m", f"{machine.memory_mib}M"),
             *machine.qemu_args(),
             *("-nodefaults", "-display", "none", "-no-reboot"),
             *("-serial", f"file:{log}", "-serial", f"file:{output}"),

@@ -61,6 +61,11 @@ class Machine:
     accel: str = "tcg"  # "kvm" only if the user asked for it
     nodes: int = 1  # of memory (NUMA), each with its share of memory and CPUs
 
+    @property
+    def smp(self) -> str:
+        """QEMU's -smp. CPUs of several nodes share no cache: each has a socket of its own."""
+        return f"{self.cpus},sockets={self.cpus}" if self.nodes > 1 else str(self.cpus)
+
     def check(self, target: Target = targets.DEFAULT) -> None:
         """Refuse, before anything is built or booted, what cannot work."""
         systems.offering(self.policy)
