@@ -4,9 +4,12 @@
 import argparse
 from dataclasses import asdict
 
-from lab import mutants, setup, tests
+from lab import mutants, mutants_rust, paths, setup, tests
 from lab.errors import LabError
+from lab.ktap import Case
 from lab.verbs import add_json, print_json
+
+RUST = "rust"  # with --mutants --only: the Rust crate's copy of the C header
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="with --mutants: only tell of them")
     parts = ", ".join(tests.PARTS)
-    help_only = f"one part: {parts}; with --mutants: patches that have this in their names"
+    help_only = f"one part: {parts}; with --mutants: patches with this in their names, or {RUST}"
     parser.add_argument("--only", metavar="NAME", help=help_only)
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
@@ -55,10 +58,15 @@ def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
         raise LabError("--mutants takes the tests of prod or, with --debug, of the debug kernel")
     setup.install_packages()
     if args.list:
-        found = mutants.listing(only)
+        found = [] if only == RUST else mutants.listing(only)
+        if only in ("", RUST):
+            found += [f"sys.rs: {mutant.name}" for mutant in mutants_rust.mutants()]
         print_json(found) if args.json else print("\n".join(found))
         return 0
-    result = tests.PartResult("mutants", mutants.run(options, only))
+    cases = [] if only == RUST else mutants.run(options, only)
+    if only in ("", RUST):
+        cases += _rust_cases()
+    result = tests.PartResult("mutants", cases)
     survivors = [case for case in result.cases if not case.passed]
     if args.json:
         print_json({"survivors": [asdict(case) for case in survivors], **asdict(result.summary)})
@@ -67,3 +75,12 @@ def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
             print(f"{case.name}: {case.why}")
         print(result.summary)
     return 1 if survivors else 0
+
+
+def _rust_cases() -> list[Case]:
+    folder = paths.cache() / "mutants-rust"
+    folder.mkdir(exist_ok=True)
+    return [
+        Case(f"sys.rs: {verdict.mutant.name}", verdict.killed, why="no test misses it")
+        for verdict in mutants_rust.run_all(folder)
+    ]
