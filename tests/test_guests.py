@@ -186,13 +186,15 @@ class Groups:
     """Groups in a guest whose area is so large that each could think it has room for all nodes."""
 
     number: int
-    limit_kib: int
+    limit_kib: int  # 0: none
     files: int  # of each
+    limit_of_all_kib: int = 0
 
 
 MAY_CLING = 1 << 20  # bytes: what reclaim left by chance
 ONE = Groups(1, 12 * 1024, 11_000)
 MANY = Groups(200, 2 * 1024, 100)
+BELOW = Groups(40, 0, 400, 8 * 1024)
 
 
 def _figures(kernel: Kernel, program: Path, policy: str, groups: Groups) -> dict[str, int]:
@@ -200,14 +202,15 @@ def _figures(kernel: Kernel, program: Path, policy: str, groups: Groups) -> dict
     memory = 2048 if kernel.flavour.name == "debug" else 1024
     machine = Machine(memory_mib=memory, cpus=1, area_mib=256, policy=policy)
     files = {"/root/gcma_groups": program, **boot.programs([str(program), "mkfs.ext4"])}
-    script = f"/root/gcma_groups -g {groups.number} -m {groups.limit_kib} -n {groups.files}; true"
+    options = f"-g {groups.number} -m {groups.limit_kib} -n {groups.files}"
+    script = f"/root/gcma_groups {options} -p {groups.limit_of_all_kib}; true"
     result = boot.exact(kernel, machine, script, files=files, timeout=600).check()
     line = re.search(r"figures: (.*)", result.output)
     assert line, result.output
     return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line[1])}
 
 
-@pytest.mark.parametrize("groups", [ONE, MANY], ids=["one", "many"])
+@pytest.mark.parametrize("groups", [ONE, MANY, BELOW], ids=["one", "many", "below one limit"])
 def test_groups_live_with_tenants_as_without(
     kernel: Kernel, groups_program: Path, groups: Groups
 ) -> None:

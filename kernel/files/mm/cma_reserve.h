@@ -63,10 +63,6 @@ struct cma_reserve {
 /* A row of cma_policies[] each. */
 extern const struct cma_policy gcma_policy;
 
-/* Is the time of each cma_alloc() counted? */
-#define CMA_LATENCY \
-	(IS_ENABLED(CONFIG_CMA_RESERVE) && IS_ENABLED(CONFIG_CMA_DEBUGFS))
-
 /* Frames of the area stay out of the buddy allocator. */
 static inline bool cma_reserved(const struct cma *cma)
 {
@@ -81,7 +77,23 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 bool cma_reserve_release(struct cma *cma, unsigned long pfn,
 			 unsigned long count);
 
+#if IS_ENABLED(CONFIG_CMA_RESERVE) && IS_ENABLED(CONFIG_CMA_DEBUGFS)
+u64 cma_latency_begin(void);
 void cma_latency_end(struct cma *cma, u64 start);
 void cma_latency_add(struct cma *cma, struct dentry *dir);
+#else
+static inline u64 cma_latency_begin(void)
+{
+	return 0;
+}
+
+static inline void cma_latency_end(struct cma *cma, u64 start)
+{
+}
+
+static inline void cma_latency_add(struct cma *cma, struct dentry *dir)
+{
+}
+#endif
 
 #endif /* __MM_CMA_RESERVE_H */

@@ -11,6 +11,11 @@
 
 #include "cma_reserve.h"
 
+u64 cma_latency_begin(void)
+{
+	return local_clock();
+}
+
 /* local_clock() may jump a little when the caller changes CPUs: no matter here. */
 void cma_latency_end(struct cma *cma, u64 start)
 {

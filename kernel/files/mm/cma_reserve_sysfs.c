@@ -68,8 +68,8 @@ static const struct attribute_group cma_policy_group = {
 
 static int __init cma_policy_sysfs_add(struct cma *cma, void *unused)
 {
-	/* no kobject: cma_sysfs_init() failed; no policy: the area is not active */
-	return cma->cma_kobj && cma->policy ?
+	/* no kobject: cma_sysfs_init() failed; no pages: the area is not active */
+	return cma->cma_kobj && cma->count ?
 	       sysfs_create_group(&cma->cma_kobj->kobj, &cma_policy_group) : 0;
 }
 

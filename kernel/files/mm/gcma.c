@@ -69,6 +69,9 @@
 /* Frames looked at under one hold of gcma.lock: bounds the time with irqs off. */
 #define GCMA_BATCH		256UL
 
+/* Nodes of shadows are kept for tenants of no more than this part of memory. */
+#define GCMA_NODE_SHARE		8
+
 /* Counters of invalidations that passed a locked folio by, 2^. */
 #define GCMA_PASSES_BITS	8
 
@@ -627,30 +630,52 @@ static bool gcma_fill(struct gcma *g, struct gcma_copy copy, struct folio *folio
 	return good;
 }
 
-void __gcma_load_begin(struct gcma_load *load, struct address_space *mapping,
-		       struct folio *folio, pgoff_t index)
+/* Tenants are single pages: those in the way of a large folio go. */
+static void gcma_drop_range(struct address_space *mapping, pgoff_t first,
+			    pgoff_t last)
 {
-	void *entry = xa_load(&mapping->i_pages, index);
+	unsigned long index;
+	void *entry;
+
+	xa_for_each_range(&mapping->i_pages, index, entry, first, last)
+		gcma_drop(entry);
+}
+
+/* Claim the tenant of @entry for its page, and fill the folio from it. */
+static bool gcma_claim_fill(struct gcma_load *load, struct folio *folio,
+			    void *entry, struct address_space *mapping,
+			    pgoff_t index)
+{
 	unsigned long frame;
-	struct gcma *g;
 	u32 gen;
 
-	if (!gcma_is_tenant(entry) || folio_test_large(folio))
-		return;
-	g = gcma_rd_entry(entry, &frame, &gen);
-	load->area = g;
+	load->area = gcma_rd_entry(entry, &frame, &gen);
 	load->copy.frame = frame;
-	load->copy.word = gcma_claim(g, frame, gen, mapping, index);
+	load->copy.word = gcma_claim(load->area, frame, gen, mapping, index);
 	if (!load->copy.word)
-		return;
-	if (!gcma_fill(g, load->copy, folio)) {
-		gcma_put(g, frame, load->copy.word);
-		return;
+		return false;
+	if (gcma_fill(load->area, load->copy, folio)) {
+		trace_gcma_fill(mapping, index, gcma_pfn(load->area, frame));
+		return true;
 	}
-	trace_gcma_fill(mapping, index, gcma_pfn(g, frame));
-	load->entry = entry;
-	/* Now, while the folio is locked and nobody else's. */
-	workingset_refault(folio, g->frames[frame].shadow);
+	gcma_put(load->area, frame, load->copy.word);
+	return false;
+}
+
+void __gcma_load_begin(struct gcma_load *load, struct address_space *mapping,
+		       struct folio *folio, pgoff_t index, gfp_t gfp)
+{
+	void *entry = xa_load(&mapping->i_pages, index);
+
+	if (folio_test_large(folio)) {
+		gcma_drop_range(mapping, index,
+				index + folio_nr_pages(folio) - 1);
+	} else if (!(gfp & __GFP_WRITE) && gcma_is_tenant(entry) &&
+		   gcma_claim_fill(load, folio, entry, mapping, index)) {
+		load->entry = entry;
+		/* Now, while the folio is locked and nobody else's. */
+		workingset_refault(folio, load->area->frames[load->copy.frame].shadow);
+	}
 }
 
 /*
@@ -722,13 +747,25 @@ void __gcma_drop(void *entry)
 
 /* ------ nodes of shadows ----------------------------------------------- */
 
+#ifdef CONFIG_MEMCG
+/* How much more the group may use before it reaches @limit. */
+static unsigned long gcma_room(struct mem_cgroup *memcg, unsigned long limit)
+{
+	return limit - min(limit, page_counter_read(&memcg->memory));
+}
+#endif
+
 /*
  * The shadow shrinker leaves a memory cgroup one node for eight of its resident
  * pages. A group that is pushed out as a whole would lose its tenants with the
  * nodes, so those of its pages that are in frames count too. Who they belong to is
  * not known: a group is credited with the share that it has of all nodes, so that
- * all groups together get no more than there are tenants, and with no more pages
- * than it may use, for the nodes, and the inodes that they pin, are charged to it.
+ * all groups together get no more than there are tenants.
+ *
+ * Nodes, and the inodes that they pin, cost memory that the groups are charged for,
+ * and that reclaim gets back from nobody else. So a group is credited with no more
+ * than it, and the groups that it is in, may still use: where one of them is at its
+ * limit there is no credit, and reclaim finds what it finds without tenants.
  */
 unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 {
@@ -738,11 +775,13 @@ unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 
 	for (i = 0; i < READ_ONCE(gcma_nr_areas); i++)
 		tenants += gcma_nr_tenants(gcma_areas[i]);
+	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
 	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
 #ifdef CONFIG_MEMCG
 	for (; memcg; memcg = parent_mem_cgroup(memcg))
-		pages = min3(pages, READ_ONCE(memcg->memory.max),
-			     READ_ONCE(memcg->memory.high));
+		pages = min3(pages,
+			     gcma_room(memcg, READ_ONCE(memcg->memory.max)),
+			     gcma_room(memcg, READ_ONCE(memcg->memory.high)));
 #endif
 	return pages;
 }

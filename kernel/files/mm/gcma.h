@@ -104,10 +104,11 @@ struct gcma {
 	struct gcma_counters __percpu *counters;
 };
 
-/* The tenants of an area; NULL if its policy is another. */
+/* The tenants of an area; NULL if its policy is another, or it is not active. */
 static inline struct gcma *gcma_of(const struct cma *cma)
 {
-	return cma->policy == &gcma_policy ? cma->reserve->tenants : NULL;
+	return cma->reserve && cma->policy == &gcma_policy ?
+	       cma->reserve->tenants : NULL;
 }
 
 static inline enum gcma_state gcma_frame_state(const struct gcma_frame *f)

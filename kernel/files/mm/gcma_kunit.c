@@ -619,7 +619,7 @@ static void __init gcma_test_large_folio(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 2, 3));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 3);
 
-	/* A large folio over tenants is read from disk and replaces them. */
+	/* A large folio over tenants is read from disk, and they go. */
 	folio = kunit_add_large(k, index, 2, 4);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 4));
@@ -859,9 +859,45 @@ static void kunit_trylock_added(struct gcma_kunit *k, unsigned long frame)
 {
 	struct folio *folio = filemap_get_folio(&k->inode.i_data, k->index);
 
-	WRITE_ONCE(k->medium, IS_ERR(folio) ? 2 : 3);
-	if (!IS_ERR(folio))
+	WRITE_ONCE(k->medium, 2);	/* not there */
+	if (IS_ERR(folio))
+		return;
+	if (folio_trylock(folio)) {
+		WRITE_ONCE(k->medium, folio_test_uptodate(folio) ? 3 : 4);
+		folio_unlock(folio);
+	} else {
+		WRITE_ONCE(k->medium, 5);
+	}
+	folio_put(folio);
+}
+
+/* Who adds a folio that gets filled finds it as if another had: one access is one. */
+static void kunit_note_referenced(struct gcma_kunit *k, unsigned long frame)
+{
+	struct folio *folio = filemap_get_folio(&k->inode.i_data, k->index);
+
+	if (!IS_ERR(folio)) {
+		WRITE_ONCE(k->medium, folio_test_referenced(folio) ? 4 : 3);
 		folio_put(folio);
+	}
+}
+
+static void __init gcma_test_accessed_once(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio;
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	kunit_open(k, KUNIT_ADDED, kunit_note_referenced);
+	folio = __filemap_get_folio(&k->inode.i_data, index,
+				    FGP_ACCESSED | FGP_CREAT | FGP_LOCK,
+				    GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 1));
+	KUNIT_EXPECT_EQ(test, k->medium, 3);
+	folio_unlock(folio);
+	folio_put(folio);
 }
 
 static void __init gcma_test_never_seen_locked(struct kunit *test)
@@ -878,11 +914,11 @@ static void __init gcma_test_never_seen_locked(struct kunit *test)
 	folio_put(folio);
 	kunit_forget(k, index);
 
-	/* and unlocked when its addition is told of, before it is in the slot */
+	/* and uptodate and unlocked as soon as it is, whoever looks */
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
 	kunit_open(k, KUNIT_ADDED, kunit_trylock_added);
 	folio = read_mapping_folio(&k->inode.i_data, index, NULL);
-	KUNIT_EXPECT_EQ(test, k->medium, 2);
+	KUNIT_EXPECT_EQ(test, k->medium, 3);
 	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 1));
 	folio_put(folio);
 }
@@ -1558,6 +1594,19 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], KUNIT_PAGES);
 }
 
+/* An area that could not be activated has a policy and no tenants. */
+static void __init gcma_test_dead_area(struct kunit *test)
+{
+	struct cma dead = { .policy = &gcma_policy };
+	struct gcma_kunit *k = test->priv;
+
+	KUNIT_EXPECT_NULL(test, gcma_of(&dead));
+	KUNIT_EXPECT_PTR_EQ(test, gcma_of(&k->cma), k->g);
+	k->cma.policy = NULL;
+	KUNIT_EXPECT_NULL(test, gcma_of(&k->cma));
+	k->cma.policy = &gcma_policy;
+}
+
 /* A page in use when it is released holds no tenant before it is given up. */
 static void __init gcma_test_quarantine(struct kunit *test)
 {
@@ -1698,6 +1747,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_invalidate_while_loading),
 	KUNIT_CASE(gcma_test_truncate_while_loading),
 	KUNIT_CASE(gcma_test_two_readers),
+	KUNIT_CASE(gcma_test_accessed_once),
 	KUNIT_CASE(gcma_test_never_seen_locked),
 	KUNIT_CASE(gcma_test_scrub_while_storing),
 	KUNIT_CASE(gcma_test_take_while_storing),
@@ -1723,6 +1773,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_refused_large),
 	KUNIT_CASE(gcma_test_poison),
 	KUNIT_CASE(gcma_test_alloc_release),
+	KUNIT_CASE(gcma_test_dead_area),
 	KUNIT_CASE(gcma_test_quarantine),
 	KUNIT_CASE(gcma_test_order_per_bit),
 	{}

@@ -93,7 +93,7 @@ void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 			 void *shadow);
 void __gcma_store_end(struct gcma_store *store);
 void __gcma_load_begin(struct gcma_load *load, struct address_space *mapping,
-		       struct folio *folio, pgoff_t index);
+		       struct folio *folio, pgoff_t index, gfp_t gfp);
 bool __gcma_load_end(struct gcma_load *load, struct folio *folio, void **entry,
 		     int added, gfp_t gfp);
 void __gcma_drop(void *entry);
@@ -194,13 +194,15 @@ static inline void gcma_store_end(struct gcma_store *store)
  * @folio: new, charged, locked; nobody can find it yet
  * @index: where it will be added
  * @gfp: of the caller. With %__GFP_WRITE the folio stays empty: who writes may rely
- *	on a folio that was not there not being uptodate
+ *	on a folio that was not there not being uptodate. So does a large one, and
+ *	the tenants in its way go
  *
  * The content is not valid before gcma_load_commit(). Whatever becomes of the folio,
  * gcma_load_end() must follow.
  *
  * Context: process context, no spinlock held; does not sleep, allocates nothing.
- * Cost: a look at the slot; if there is a tenant, a page copy with preemption off.
+ * Cost: a look at the slot, at all slots of a large folio; if there is a tenant, a page
+ * copy with preemption off.
  * Return: what has to stand in the slot when @folio is added; NULL: anything.
  */
 static inline void *gcma_load_begin(struct gcma_load *load,
@@ -208,8 +210,8 @@ static inline void *gcma_load_begin(struct gcma_load *load,
 				    struct folio *folio, pgoff_t index, gfp_t gfp)
 {
 	load->entry = NULL;
-	if (gcma_enabled() && !(gfp & __GFP_WRITE))
-		__gcma_load_begin(load, mapping, folio, index);
+	if (gcma_enabled())
+		__gcma_load_begin(load, mapping, folio, index, gfp);
 	return load->entry;
 }
 
@@ -237,17 +239,18 @@ static inline void *gcma_filled(void **entry)
  * the page cache uptodate and unlocked; nobody who does not wait for locks passes it
  * by for our sake. Else it stays locked, to be read from disk.
  *
- * Context: i_pages lock held until @folio is in the slot, which cannot fail then.
- * Return: true if @folio must not be touched any more once it is in the slot.
+ * Context: i_pages lock held until @folio is in the slot, which cannot fail then. Once
+ * the lock is dropped, @folio may be anybody's.
  */
-static inline bool gcma_load_commit(struct folio *folio, void *filled,
+static inline void gcma_load_commit(struct folio *folio, void *filled,
 				    void *entry)
 {
-	if (!gcma_enabled() || !filled || filled != entry)
-		return false;
-	__folio_mark_uptodate(folio);
-	__folio_clear_locked(folio);
-	return true;
+	if (gcma_enabled() && filled && filled == entry) {
+		/* Who finds it there accounts the access that adds it once more. */
+		folio_clear_referenced(folio);
+		__folio_mark_uptodate(folio);
+		__folio_clear_locked(folio);
+	}
 }
 
 /**

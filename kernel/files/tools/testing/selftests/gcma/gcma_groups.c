@@ -2,7 +2,7 @@
 /*
  * Memory groups that read more small files than they may remember, and what that leaves in each.
  *
- *	gcma_groups [-g groups] [-m limit in KiB] [-n files of a group]
+ *	gcma_groups [-g groups] [-m limit in KiB] [-p limit of all in KiB] [-n files of a group]
  *
  * The inode of a file whose pages are all evicted stays as long as its mapping has a node with
  * shadow entries; how many of those a group may have, the kernel decides by the group's size. The
@@ -24,7 +24,8 @@
 #define ROUNDS		2
 
 static unsigned int groups = 1, files = 11000;
-static unsigned long limit = KIB(12288);
+static unsigned long limit = KIB(12288); /* 0: none */
+static unsigned long limit_of_all; /* 0: none */
 static struct volume volume;
 
 static int file_open(unsigned int group, unsigned int i, int flags)
@@ -54,16 +55,33 @@ static char *group_path(unsigned int group, const char *file)
 {
 	static char path[128];
 
-	snprintf(path, sizeof(path), CGROUP_ROOT "/gcma-group-%u/%s", group, file);
+	snprintf(path, sizeof(path), CGROUP_ROOT "/gcma-groups/%u/%s", group, file);
 	return path;
+}
+
+static void set_limits(const char *group, unsigned long bytes)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/memory.max", group);
+	if (bytes)
+		MUST(-!!write_file(path, "%lu", bytes));
+	/* Or it lives on swap. */
+	snprintf(path, sizeof(path), "%s/memory.swap.max", group);
+	write_file(path, "0");
+}
+
+static void parent_create(void)
+{
+	MUST(mkdir(CGROUP_ROOT "/gcma-groups", 0700));
+	MUST(-!!write_file(CGROUP_ROOT "/gcma-groups/cgroup.subtree_control", "+memory"));
+	set_limits(CGROUP_ROOT "/gcma-groups", limit_of_all);
 }
 
 static void group_create(unsigned int group)
 {
 	MUST(mkdir(group_path(group, ""), 0700));
-	MUST(-!!write_file(group_path(group, "memory.max"), "%lu", limit));
-	/* Or it lives on swap. */
-	write_file(group_path(group, "memory.swap.max"), "0");
+	set_limits(group_path(group, ""), limit);
 }
 
 static unsigned int reader_group;
@@ -109,6 +127,7 @@ static void groups_live(void)
 	/* Whoever reads them next has their inodes charged. */
 	volume_umount(&volume);
 	MUST(volume_mount(&volume) ? 0 : -1);
+	parent_create();
 	for (reader_group = 0; reader_group < groups; reader_group++) {
 		int status;
 
@@ -117,7 +136,7 @@ static void groups_live(void)
 		if (WIFEXITED(status) && WEXITSTATUS(status))
 			fail("the reader of group %u gave up", reader_group);
 		/* as if others needed the memory: what is left is what it clings to */
-		write_file(group_path(reader_group, "memory.reclaim"), "%lu", limit);
+		write_file(group_path(reader_group, "memory.reclaim"), "%lu", limit ?: KIB(12288));
 	}
 	for (unsigned int group = 0; group < groups; group++) {
 		killed += group_number(group, "memory.events", "oom_kill");
@@ -133,13 +152,15 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "g:m:n:")) != -1) {
+	while ((c = getopt(argc, argv, "g:m:n:p:")) != -1) {
 		if (c == 'g')
 			groups = strtoul(optarg, NULL, 0);
 		else if (c == 'm')
 			limit = KIB(strtoul(optarg, NULL, 0));
 		else if (c == 'n')
 			files = strtoul(optarg, NULL, 0);
+		else if (c == 'p')
+			limit_of_all = KIB(strtoul(optarg, NULL, 0));
 		else
 			exit(EXIT_FAILURE);
 	}
@@ -154,6 +175,7 @@ int main(int argc, char **argv)
 	volume_umount(&volume);
 	for (unsigned int group = 0; group < groups; group++)
 		rmdir(group_path(group, ""));
+	rmdir(CGROUP_ROOT "/gcma-groups");
 	volume_close(&volume);
 	return finish();
 }
