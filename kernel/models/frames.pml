@@ -2,8 +2,9 @@
 /*
  * The states of frames: two tasks that store, load and drop, a primary that allocates and
  * releases and then is the worker that looks after the quarantine, and somebody who holds
- * references to its pages; two frames, two pages of a file. Each of them goes on for ever, and all that can happen is looked at. Documentation/mm/gcma.rst
- * tells the protocol, and what this model leaves out.
+ * references to its pages; two frames, two pages of a file. Each goes on for ever, and all
+ * that can happen is looked at. Documentation/mm/gcma.rst tells the protocol, and what
+ * this model leaves out.
  *
  * A step is what others may see done in one piece, and steps are merged where it makes no
  * difference: a section under gcma.lock is one step, for others look at one word at a time
@@ -17,7 +18,9 @@
  * An entry names a frame and no generation, as after a wrap: what it may be
  * mistaken for must be found out by the key. The generation in the word does not
  * wrap while somebody remembers it: a new one is any that nobody remembers.
- * The order on a list is left open: any frame of it may be the first.
+ * The order on a list is left open: any frame of it may be the first. The frames are alike,
+ * and so are the pages: it is always the first frame that is allocated alone or quarantined,
+ * and the first page that is written to.
  *
  * step                         kernel
  * ----                         ------
@@ -44,10 +47,8 @@
 #define SCRUB_UNLINK	12 /* mutant: gcma_scrub(): what was STORED leaves its list */
 #define SCRUB_FIRST	13 /* mutant: gcma_settle(): scrub before the bits are cleared */
 #define LEND_LAST	14 /* mutant: gcma_settle(): lend after the bits are cleared */
-#define LEND_FREE	15 /* mutant: gcma_lend(): only frames that are FREE */
-#define LEND_UNLINKED	16 /* mutant: gcma_lend(): only frames that are on no list */
-#define LENDABLE	18 /* see below */
-#define IDLE		17 /* mutant: gcma_idle(): look at the references */
+#define LEND_UNLINKED	15 /* mutant: gcma_lend(): only frames that are on no list */
+#define IDLE		16 /* mutant: gcma_idle(): look at the references */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0
@@ -80,10 +81,10 @@ byte owner[2] = NONE;			/* nobody looks at it but assertions */
 #define LOCKED		12		/* the folio is being evicted or loaded */
 
 byte page[2] = RESIDENT;
-bit version[2];				/* of the content that is evicted; 0 of a resident page */
+bit version;				/* of the first page's content; 0 if it is resident */
 
-#define CONTENT(k)	(1 + 2 * (k) + version[k])
-#define RUBBISH		6		/* what a primary writes */
+#define CONTENT(k)	(k -> 3 : 1 + version)
+#define RUBBISH		4		/* what a primary writes */
 
 byte bits;				/* the area's bitmap */
 byte settling;				/* bits that were cleared just now */
@@ -100,6 +101,8 @@ byte word[2];
 #define REMEMBERED(f, value)							\
 	((frame[0] == f && word[0] == value) || (frame[1] == f && word[1] == value))
 
+byte fresh;				/* of next_gen() */
+
 /* A generation that nobody remembers. */
 inline next_gen(f, what)
 {
@@ -115,7 +118,6 @@ inline next_gen(f, what)
 		fresh = 0
 	fi
 }
-byte fresh;
 
 /* A frame is on the list that fits its state, and a free one on none only if a bit tells. */
 #define SOUND(f)								\
@@ -176,7 +178,7 @@ inline store(f)
 	d_step { list[which] == FREE_LIST ->					\
 		unlink(which, FREE_LIST);					\
 		if								\
-		:: NEED(LENDABLE, !SET(bits, which)) ->				\
+		:: !SET(bits, which) ->				\
 			f = which;						\
 			store(f)						\
 		:: else								\
@@ -190,7 +192,7 @@ inline store(f)
 		unlink(which, TENANTS);						\
 		wipe(which);							\
 		if								\
-		:: NEED(LENDABLE, !SET(bits, which)) ->				\
+		:: !SET(bits, which) ->				\
 			f = which;						\
 			store(f)						\
 		:: else								\
@@ -257,9 +259,9 @@ next:	do
 			goto next
 		:: f != NONE ->
 			page[k] = LOCKED
-		:: f != NONE ->		/* it was written to */
+		:: f != NONE && k == 0 ->	/* it was written to */
 			page[k] = LOCKED;
-			version[k] = 1
+			version = 1
 		fi
 	   }
 		ANNOUNCE;
@@ -278,7 +280,7 @@ next:	do
 		:: d_step { true ->
 			page[k] = RESIDENT;
 			put(f);
-			version[k] = 0; ok = false; k = 0 }
+			version = (k -> version : 0); ok = false; k = 0 }
 		fi
 
 	/* LOAD: a new, locked folio replaces the entry. */
@@ -295,7 +297,7 @@ next:	do
 		if
 		:: d_step { f == NONE ->
 			page[k] = RESIDENT;	/* read from disk */
-			version[k] = 0; k = 0 }
+			version = (k -> version : 0); k = 0 }
 		:: f != NONE ->
 			ANNOUNCE;
 			COPY(got, memory[f]);
@@ -304,7 +306,7 @@ next:	do
 				assert(!ok || got == CONTENT(k));
 				page[k] = RESIDENT;
 				put(f);
-				version[k] = 0; ok = false; got = 0; k = 0
+				version = (k -> version : 0); ok = false; got = 0; k = 0
 			}
 		fi
 
@@ -316,7 +318,7 @@ next:	do
 		fi;
 		f = page[k];
 		page[k] = RESIDENT;
-		version[k] = 0;
+		version = (k -> version : 0);
 		LOOK(false);
 		k = 0
 	   }
@@ -347,8 +349,7 @@ next:	do
 
 #define LEND(f)									\
 	if									\
-	:: SET(range, f) && NEED(LEND_FREE, state[f] == FREE) &&		\
-	   NEED(LEND_UNLINKED, list[f] == NONE) ->				\
+	:: SET(range, f) && NEED(LEND_UNLINKED, list[f] == NONE) ->		\
 		link(f, FREE_LIST)						\
 	:: else									\
 	fi
@@ -358,6 +359,7 @@ inline scrub()
 	d_step { SCRUB(0); SCRUB(1) }
 }
 
+/* That a frame on no list is FREE, which gcma_lend() looks at too, follows. */
 inline lend()
 {
 	d_step {
@@ -417,7 +419,6 @@ proctype primary()
 	:: atomic {
 		if
 		:: !SET(bits, 0) -> range = 1
-		:: !SET(bits, 1) -> range = 2
 		:: !bits -> range = 3
 		fi;
 		bits = bits | range
@@ -429,8 +430,6 @@ proctype primary()
 		if
 		:: RELEASE(0)
 		:: RELEASE(1)
-		:: RELEASE(2)
-		:: RELEASE(3)
 		fi;
 		if
 		:: range -> settle()
@@ -449,9 +448,6 @@ proctype user()
 	:: d_step { SET(references, 0) ->
 		assert(memory[0] == RUBBISH);
 		references = references & ~1 }
-	:: d_step { SET(references, 1) ->
-		assert(memory[1] == RUBBISH);
-		references = references & ~2 }
 	od
 }
 
