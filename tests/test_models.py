@@ -41,9 +41,9 @@ class Search:
     output: str
 
 
-def search(folder: Path, model: str, defines: tuple[str, ...]) -> Search:
+def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) -> Search:
     """Search all states of a model; stop at the first that breaks a promise."""
-    verifier = ["gcc", "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=4000", "-o", "pan", "pan.c"]
+    verifier = ["gcc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=4000", "-o", "pan", "pan.c"]
     generate = ["spin", *(f"-D{define}" for define in defines), "-a", str(MODELS / f"{model}.pml")]
     for command in (generate, verifier, ["./pan", "-m2000000", "-w24"]):
         result = subprocess.run(
@@ -62,7 +62,7 @@ def mutants(model: str) -> list[str]:
 
 @pytest.mark.parametrize(("model", "defines"), COMPLETE)
 def test_all_states_are_sound(tmp_path: Path, model: str, defines: tuple[str, ...]) -> None:
-    found = search(tmp_path, model, defines)
+    found = search(tmp_path, model, defines, "-O2")
     assert found.complete and not found.violated, found.output
 
 
@@ -70,7 +70,10 @@ def test_all_states_are_sound(tmp_path: Path, model: str, defines: tuple[str, ..
     ("model", "mutant"), [(model, mutant) for model in BOUNDS for mutant in mutants(model)]
 )
 def test_nothing_can_be_left_out(tmp_path: Path, model: str, mutant: str) -> None:
-    tries = (search(tmp_path, model, (f"LEAVE_OUT={mutant}", *bounds)) for bounds in BOUNDS[model])
+    # Found so soon that the compiler takes most of the time.
+    tries = (
+        search(tmp_path, model, (f"LEAVE_OUT={mutant}", *bounds), "-O0") for bounds in BOUNDS[model]
+    )
     assert any(found.violated for found in tries), f"{model} without {mutant} is not rejected"
 
 

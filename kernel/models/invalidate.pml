@@ -34,9 +34,9 @@
 #define BUMP		6  /* mutant: the invalidator bumps the counter */
 #define BUMP_LOCKED	7  /* mutant: it does so under the i_pages lock */
 #define SECOND_TRYLOCK	8  /* mutant: it tries again to lock the folio under that lock */
-#define BUMP_LAST	11 /* mutant: it bumps after that, not before */
-#define BUMP_BUSY	9  /* mutant: it bumps as well if it locked a folio and cannot remove it */
-#define LOOK_AGAIN	10 /* mutant: it looks again at a slot whose tenant entry is gone */
+#define BUMP_LAST	9  /* mutant: it bumps after that, not before */
+#define BUMP_BUSY	10 /* mutant: it bumps as well if it locked a folio and cannot remove it */
+#define LOOK_AGAIN	11 /* mutant: it looks again at a slot whose tenant entry is gone */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0
