@@ -13,6 +13,9 @@ import pytest
 
 MODELS = Path(__file__).parents[1] / "kernel/models"
 MUTANT = re.compile(r"^#define (\w+)\s+\d+\s*/\* mutant: ", re.MULTILINE)
+VIOLATED = re.compile(r"^pan:\d+: (assertion violated|invalid end state)", re.MULTILINE)
+CUT = re.compile(r"not completed|depth too small|reached -DMEMLIM")
+VERIFIER = ["-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=4000"]  # MB
 SECONDS = 600
 
 # What is searched to the end. Two overlapping attempts and two rounds of the primary at once
@@ -43,7 +46,7 @@ class Search:
 
 def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) -> Search:
     """Search all states of a model; stop at the first that breaks a promise."""
-    verifier = ["gcc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=4000", "-o", "pan", "pan.c"]
+    verifier = ["gcc", optimise, "-w", *VERIFIER, "-o", "pan", "pan.c"]
     generate = ["spin", *(f"-D{define}" for define in defines), "-a", str(MODELS / f"{model}.pml")]
     for command in (generate, verifier, ["./pan", "-m2000000", "-w24"]):
         result = subprocess.run(
@@ -51,9 +54,8 @@ def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) ->
         )
         output = result.stdout + result.stderr
         assert result.returncode == 0, output
-    violated = "assertion violated" in output or "invalid end state" in output
-    cut = re.search(r"not completed|depth too small|reached -DMEMLIM", output)
-    return Search("errors: 0" in output and not cut, violated, output)
+    complete = "errors: 0" in output and not CUT.search(output)
+    return Search(complete, bool(VIOLATED.search(output)), output)
 
 
 def mutants(model: str) -> list[str]:
