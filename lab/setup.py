@@ -28,6 +28,7 @@ PACKAGES = {
     ],
     "background jobs": ["fio", "sysbench", "stress-ng"],
     "camera": ["v4l-utils"],
+    "models": ["spin"],
     "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0", "cargo", "pkgconf"],
     "compactfit elsewhere": [
         *("gcc-i686-linux-gnu", "libc6-dev-i386-cross", "gcc-aarch64-linux-gnu"),

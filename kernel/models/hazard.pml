@@ -11,16 +11,17 @@
  * behind. So a store waits in a store buffer, from which it leaves before or after
  * others of the same CPU, as long as its step is not done; and a load is done early, also
  * behind a branch that is not decided, or late, after stores that follow it. What
- * is missing is a store that some CPUs see before others: no machine that Linux runs
- * on but old PowerPC does it, and there smp_mb() makes up for it.
+ * is missing is a store that some CPUs see before others do, as on PowerPC.
  *
  * A frame is one word of memory here: words do not know of each other, so a copy
  * that is wrong in part is wrong in one of them. The primary uses one frame of its
  * range. Nobody looks at free lists or keys: frames.pml does.
  *
- * Each CPU makes two attempts to copy, which overlap as far as the machine lets
- * them. More would not overlap: the second one's smp_mb() comes after all of the
- * first.
+ * One CPU makes two attempts to copy, which overlap as far as the machine lets them;
+ * more would not overlap, for the second one's smp_mb() comes after all of the first.
+ * The other makes one. With one attempt each the primary comes and goes twice.
+ *
+ * Each attempt and each round ends, so a wait that does not is a deadlock here.
  *
  * step                      kernel
  * ----                      ------
@@ -39,7 +40,7 @@
  * needed: tests/test_models.py sees the model without it rejected. What the kernel
  * has beyond them, by stronger operations, is not relied on: set_bit() and
  * clear_bit() are atomic and unordered here, the compare-and-exchange of gcma_scrub() is
- * a release, not a full barrier.
+ * a release, not a full barrier. Slot and mask are set, cleared and looked at in any order.
  */
 #define COPIER_MB	1  /* mutant: gcma_enter(): full barrier after slot and mask */
 #define ALLOC_MB	2  /* mutant: gcma_wait_for_copies(): full barrier after the bits */
@@ -50,15 +51,15 @@
 #define ENTER_WORD	7  /* mutant: gcma_enter(): second look at the word */
 #define SLOT_RELEASE	8  /* mutant: gcma_exit(): the slot is cleared after the copy */
 #define MASK_RELEASE	9  /* mutant: gcma_exit(): the mask is cleared after the copy */
-#define CLEAR_SLOT	18 /* mutant: gcma_exit() clears the slot, not only the mask */
-#define SLOT_ACQUIRE	10 /* mutant: gcma_wait_for_copies(): use after the last look at a slot */
-#define MASK_ACQUIRE	11 /* mutant: gcma_wait_for_copies(): use after the look at the mask */
-#define ALLOC_WAIT	12 /* mutant: gcma_wait_for_copies(): wait while a slot names the frame */
-#define SCRUB_GEN	13 /* mutant: gcma_scrub(): a new generation */
-#define SCRUB_RELEASE	14 /* mutant: gcma_scrub(): after all use of the memory */
-#define SETTLE_WMB	15 /* mutant: gcma_settle(): the bits are cleared after the words changed */
-#define COMMIT_WORD	16 /* mutant: __gcma_store_commit(): only if the word is the same */
-#define COMMIT_RELEASE	17 /* mutant: __gcma_store_commit(): after the copy */
+#define CLEAR_SLOT	10 /* mutant: gcma_exit() clears the slot, not only the mask */
+#define SLOT_ACQUIRE	11 /* mutant: gcma_wait_for_copies(): use after the last look at a slot */
+#define MASK_ACQUIRE	12 /* mutant: gcma_wait_for_copies(): use after the look at the mask */
+#define ALLOC_WAIT	13 /* mutant: gcma_wait_for_copies(): wait while a slot names the frame */
+#define SCRUB_GEN	14 /* mutant: gcma_scrub(): a new generation */
+#define SCRUB_RELEASE	15 /* mutant: gcma_scrub(): after all use of the memory */
+#define SETTLE_WMB	16 /* mutant: gcma_settle(): the bits are cleared after the words changed */
+#define COMMIT_WORD	17 /* mutant: __gcma_store_commit(): only if the word is the same */
+#define COMMIT_RELEASE	18 /* mutant: __gcma_store_commit(): after the copy */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+The kernel's protocols as models that spin searches to the end: what the kernel does holds, and
+nothing of it can be left out.
+"""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+MODELS = Path(__file__).parents[1] / "kernel/models"
+MUTANT = re.compile(r"^#define (\w+)\s+\d+\s*/\* mutant: ", re.MULTILINE)
+VIOLATED = re.compile(r"^pan:\d+: (assertion violated|invalid end state)", re.MULTILINE)
+CUT = re.compile(r"not completed|depth too small|reached -DMEMLIM")
+VERIFIER = ["-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=4000"]  # MB
+SECONDS = 600
+
+# What is searched to the end. Two overlapping attempts and two rounds of the primary at once
+# would be ten times as many states.
+COMPLETE = [
+    ("hazard", ("ATTEMPTS=2", "ROUNDS=1")),
+    ("hazard", ("ATTEMPTS=1", "ROUNDS=2")),
+    ("frames", ()),
+    ("invalidate", ()),
+    ("invalidate", ("SAMPLE_AT_TRYLOCK",)),
+]
+# Where mutants are looked for: the smaller first.
+BOUNDS: dict[str, list[tuple[str, ...]]] = {
+    "hazard": [("ATTEMPTS=1", "ROUNDS=1"), ("ATTEMPTS=2", "ROUNDS=1")],
+    "frames": [()],
+    "invalidate": [()],
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the search of a model found."""
+
+    complete: bool
+    violated: bool
+    output: str
+
+
+def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) -> Search:
+    """Search all states of a model; stop at the first that breaks a promise."""
+    verifier = ["gcc", optimise, "-w", *VERIFIER, "-o", "pan", "pan.c"]
+    generate = ["spin", *(f"-D{define}" for define in defines), "-a", str(MODELS / f"{model}.pml")]
+    for command in (generate, verifier, ["./pan", "-m2000000", "-w24"]):
+        result = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+        output = result.stdout + result.stderr
+        assert result.returncode == 0, output
+    complete = "errors: 0" in output and not CUT.search(output)
+    return Search(complete, bool(VIOLATED.search(output)), output)
+
+
+def mutants(model: str) -> list[str]:
+    return MUTANT.findall((MODELS / f"{model}.pml").read_text())
+
+
+@pytest.mark.parametrize(("model", "defines"), COMPLETE)
+def test_all_states_are_sound(tmp_path: Path, model: str, defines: tuple[str, ...]) -> None:
+    found = search(tmp_path, model, defines, "-O2")
+    assert found.complete and not found.violated, found.output
+
+
+@pytest.mark.parametrize(
+    ("model", "mutant"), [(model, mutant) for model in BOUNDS for mutant in mutants(model)]
+)
+def test_nothing_can_be_left_out(tmp_path: Path, model: str, mutant: str) -> None:
+    # Found so soon that the compiler takes most of the time.
+    tries = (
+        search(tmp_path, model, (f"LEAVE_OUT={mutant}", *bounds), "-O0") for bounds in BOUNDS[model]
+    )
+    assert any(found.violated for found in tries), f"{model} without {mutant} is not rejected"
+
+
+def test_every_model_is_searched() -> None:
+    models = {path.stem for path in MODELS.glob("*.pml")}
+    assert models == {model for model, _ in COMPLETE} == set(BOUNDS)
+    assert all(mutants(model) for model in models)
