@@ -110,7 +110,12 @@ def lint(_: Context) -> PartResult:
 
 def lab(_: Context) -> PartResult:
     """pytest over the lab, without guests."""
-    return _pytest("lab", "not guest", {})
+    return _pytest("lab", "not guest and not model", {})
+
+
+def models(_: Context) -> PartResult:
+    """pytest over the models of the kernel's protocols, which spin searches to the end."""
+    return _pytest("models", "model", {})
 
 
 def library(context: Context) -> PartResult:
@@ -250,6 +255,7 @@ class Part:
 PARTS = {
     "selftests": Part(kernel_selftests, 130, kernel=True, kcsan=True),
     "guests": Part(guests, 100, kernel=True),
+    "models": Part(models, 60),
     "compactfit": Part(library, 40),
     "kunit": Part(kunit, 15, kernel=True, quick=True, kcsan=True),
     "lab": Part(lab, 15, quick=True),

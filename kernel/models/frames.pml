@@ -29,7 +29,7 @@
  * ANNOUNCE, COPY               gcma_enter(), copy_highpage(), gcma_exit()
  * put()                        gcma_put()
  * EVICT, LOAD, DROP            __remove_mapping(), filemap_add_folio(), gcma_drop()
- * settle()                     gcma_settle(), gcma_scrub(), gcma_lend()
+ * settle()                     cma_give_back(), gcma_scrub(), gcma_lend()
  *
  * With -DLEAVE_OUT=name one look or order is left out; see hazard.pml.
  */
@@ -45,8 +45,8 @@
 #define RECYCLE_STORED	10 /* mutant: gcma_take_victim(): only frames that are STORED */
 #define SCRUB_GEN	11 /* mutant: gcma_scrub(): a new generation */
 #define SCRUB_UNLINK	12 /* mutant: gcma_scrub(): what was STORED leaves its list */
-#define SCRUB_FIRST	13 /* mutant: gcma_settle(): scrub before the bits are cleared */
-#define LEND_LAST	14 /* mutant: gcma_settle(): lend after the bits are cleared */
+#define SCRUB_FIRST	13 /* mutant: cma_give_back(): scrub before the bits are cleared */
+#define LEND_LAST	14 /* mutant: cma_give_back(): lend after the bits are cleared */
 #define LEND_UNLINKED	15 /* mutant: gcma_lend(): only frames that are on no list */
 #define IDLE		16 /* mutant: gcma_idle(): look at the references */
 

@@ -34,7 +34,7 @@
  *   LOOK, WAIT              gcma_wait_for_copies()
  *   READ ... CHECK          the primary's own use of the memory
  *   SCRUB                   gcma_scrub()
- *   UNBITS                  gcma_settle(), bitmap_clear()
+ *   UNBITS                  cma_give_back(), bitmap_clear()
  *
  * With -DLEAVE_OUT=name the order or look of that name is left out. Each of them is
  * needed: tests/test_models.py sees the model without it rejected. What the kernel
@@ -57,7 +57,7 @@
 #define ALLOC_WAIT	13 /* mutant: gcma_wait_for_copies(): wait while a slot names the frame */
 #define SCRUB_GEN	14 /* mutant: gcma_scrub(): a new generation */
 #define SCRUB_RELEASE	15 /* mutant: gcma_scrub(): after all use of the memory */
-#define SETTLE_WMB	16 /* mutant: gcma_settle(): the bits are cleared after the words changed */
+#define SETTLE_WMB	16 /* mutant: cma_give_back(): the bits are cleared after the words changed */
 #define COMMIT_WORD	17 /* mutant: __gcma_store_commit(): only if the word is the same */
 #define COMMIT_RELEASE	18 /* mutant: __gcma_store_commit(): after the copy */
 
