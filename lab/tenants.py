@@ -31,7 +31,7 @@ cd /sys/kernel/tracing
 echo x86-tsc >trace_clock
 echo 16384 >buffer_size_kb
 trace() {{
-	echo >trace
+	[ $1 = 0 ] || echo >trace
 	for event in kmem/mm_page_alloc filemap/mm_filemap_add_to_page_cache gcma/gcma_load; do
 		[ ! -e events/$event ] || echo $1 >events/$event/enable
 	done
@@ -104,18 +104,16 @@ def _median_gap(output: Output, section: str, begin: str, end: str) -> float:
 def load_cost(none: Output, gcma: Output) -> float:
     """Instructions of a load: what a page's way into the page cache takes more with it.
 
-    With tenants the way goes from the allocation of the page to the end of the load; without, to
-    its addition. On the first the refault is accounted, on the second later: what that takes,
-    pages that were evicted tell beside pages that never were. And on the first one event more is
-    recorded: the pass without events knows what that takes.
+    The way goes from the allocation of the page to its addition; that the frame is given back
+    afterwards, nobody waits for. With tenants the refault is accounted on this way, without them
+    later: what that takes, pages that were evicted tell beside pages that never were.
     """
     with_load = _median_gap(gcma, "trace", ALLOCATED, LOADED)
+    with_load -= _median_gap(gcma, "trace", ADDED, LOADED)
     without = _median_gap(none, "trace", ALLOCATED, ADDED)
     refault = _median_gap(none, "trace", ADDED, ALLOCATED)
     refault -= _median_gap(none, "first-trace", ADDED, ALLOCATED)
-    quiet, traced = (measure.job(gcma[name])[1] for name in ("read-quiet", "read-traced"))
-    recording = (traced - quiet) / len(measure.events(gcma["trace"]))
-    return with_load - without - refault - recording
+    return with_load - without - refault
 
 
 def page_copy(output: Output) -> int:

@@ -72,9 +72,6 @@
 /* Nodes of shadows are kept for tenants of no more than this part of memory. */
 #define GCMA_NODE_SHARE		8
 
-/* Counters of invalidations that passed a locked folio by, 2^. */
-#define GCMA_PASSES_BITS	8
-
 /* ------ data ---------------------------------------------------------- */
 
 DEFINE_STATIC_KEY_FALSE(gcma_key);
@@ -105,8 +102,6 @@ static unsigned long gcma_nr_frames; /* of all of them */
  */
 static DEFINE_PER_CPU(unsigned long, gcma_hazard);
 static unsigned long gcma_copying[BITS_TO_LONGS(NR_CPUS)];
-
-static atomic_t gcma_pass_counts[1 << GCMA_PASSES_BITS];
 
 static void *gcma_mk_entry(const struct gcma *g, unsigned long frame, u32 word)
 {
@@ -153,7 +148,7 @@ static u32 gcma_in_state(u32 word, enum gcma_state state)
 
 static unsigned long gcma_pfn(const struct gcma *g, unsigned long frame)
 {
-	return g->cma->base_pfn + frame;
+	return g->base_pfn + frame;
 }
 
 static struct page *gcma_page(const struct gcma *g, unsigned long frame)
@@ -177,8 +172,8 @@ static struct gcma *gcma_pick(u32 hash)
 	unsigned long at = ((u64)hash * smp_load_acquire(&gcma_nr_frames)) >> 32;
 	unsigned int i = 0;
 
-	while (at >= gcma_areas[i]->cma->count)
-		at -= gcma_areas[i++]->cma->count;
+	while (at >= gcma_areas[i]->nr_frames)
+		at -= gcma_areas[i++]->nr_frames;
 	return gcma_areas[i];
 }
 
@@ -206,7 +201,7 @@ static bool gcma_linked(const struct gcma_frame *f)
 static void gcma_link(struct gcma *g, unsigned long frame, enum gcma_list list,
 		      bool tail)
 {
-	unsigned long head = g->cma->count + list;
+	unsigned long head = g->nr_frames + list;
 	unsigned long prev = tail ? g->frames[head].prev : head;
 	struct gcma_frame *f = &g->frames[frame];
 
@@ -230,7 +225,7 @@ static void gcma_unlink(struct gcma *g, unsigned long frame,
 
 /* ------ copying against revocation ------------------------------------ */
 
-static void gcma_exit(void)
+static __always_inline void gcma_exit(void)
 {
 	/* The copy is complete: both pair with gcma_wait_for_copies(). */
 	smp_store_release(this_cpu_ptr(&gcma_hazard), 0);
@@ -246,7 +241,8 @@ static void gcma_exit(void)
  * Slot and mask need no order between them: the allocator sees both, or we see
  * its bits.
  */
-static bool gcma_enter(struct gcma *g, unsigned long frame, u32 word)
+static __always_inline bool gcma_enter(struct gcma *g, unsigned long frame,
+				       u32 word)
 {
 	preempt_disable();
 	VM_WARN_ON_ONCE(__this_cpu_read(gcma_hazard));
@@ -348,7 +344,7 @@ static bool gcma_lendable(const struct gcma *g, unsigned long frame)
  */
 static long gcma_take_free(struct gcma *g)
 {
-	unsigned long head = g->cma->count + GCMA_FREE_LIST;
+	unsigned long head = g->nr_frames + GCMA_FREE_LIST;
 	int tries = GCMA_SCAN;
 
 	while (tries-- && g->frames[head].next != head) {
@@ -364,7 +360,7 @@ static long gcma_take_free(struct gcma *g)
 /* Take the frame of the tenant that is longest on @list. */
 static long gcma_take_victim(struct gcma *g, enum gcma_list list)
 {
-	unsigned long head = g->cma->count + list;
+	unsigned long head = g->nr_frames + list;
 	unsigned long frame, next;
 	int tries = GCMA_SCAN;
 
@@ -437,22 +433,7 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
  * is, as it does without tenants. Who fills a folio from a tenant is no such third
  * one: see gcma_load_commit().
  */
-static atomic_t *gcma_pass_count(const struct folio *folio)
-{
-	return &gcma_pass_counts[hash_ptr(folio, GCMA_PASSES_BITS)];
-}
-
-unsigned int __gcma_passes(const struct folio *folio)
-{
-	/* Before the caller locks the folio. */
-	return atomic_read_acquire(gcma_pass_count(folio));
-}
-
-void __gcma_pass_by(const struct folio *folio)
-{
-	/* Before the caller drops its reference, which is a full barrier. */
-	atomic_inc(gcma_pass_count(folio));
-}
+atomic_t gcma_pass_counts[1 << GCMA_PASSES_BITS];
 
 /* ------ store --------------------------------------------------------- */
 
@@ -463,8 +444,7 @@ static enum vm_event_item gcma_refusal(struct address_space *mapping,
 	if (!mapping_tenants(mapping))
 		return GCMA_refused_fs;
 	if (folio_order(folio) > GCMA_MAX_ORDER ||
-	    mapping_min_folio_order(mapping) ||
-	    folio_next_index(folio) > U32_MAX)
+	    mapping_min_folio_order(mapping) || folio->index > U32_MAX)
 		return GCMA_refused_large;
 	/* Plaintext must not outlive the key in a frame. */
 	if (IS_ENCRYPTED(mapping->host))
@@ -510,7 +490,8 @@ static void gcma_store_page(struct gcma_store *store,
 	}
 	copy_highpage(gcma_page(g, frame), folio_page(folio, i));
 	gcma_exit();
-	trace_gcma_copy(mapping, folio->index + i, gcma_pfn(g, frame));
+	if (trace_gcma_copy_enabled())
+		trace_gcma_copy(mapping, folio->index + i, gcma_pfn(g, frame));
 	store->copy[store->nr++] = (struct gcma_copy){ frame, word };
 }
 
@@ -580,7 +561,7 @@ void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 	unsigned int order = folio_order(folio);
 	XA_STATE(xas, &mapping->i_pages, folio->index);
 
-	if (store->passes != __gcma_passes(folio)) {
+	if (store->passes != gcma_passes(folio)) {
 		gcma_count_pages(store->area, GCMA_refused_passed, store->nr);
 		__filemap_remove_folio(folio, shadow);
 		return;
@@ -655,7 +636,9 @@ static bool gcma_claim_fill(struct gcma_load *load, struct folio *folio,
 	if (!load->copy.word)
 		return false;
 	if (gcma_fill(load->area, load->copy, folio)) {
-		trace_gcma_fill(mapping, index, gcma_pfn(load->area, frame));
+		if (trace_gcma_fill_enabled())
+			trace_gcma_fill(mapping, index,
+					gcma_pfn(load->area, frame));
 		return true;
 	}
 	gcma_put(load->area, frame, load->copy.word);
@@ -694,7 +677,9 @@ bool __gcma_load_end(struct gcma_load *load, struct folio *folio, void **entry,
 
 		if (loaded) {
 			gcma_note_hit(g, gcma_list_of(f));
-			trace_gcma_load(f->mapping, f->index, gcma_pfn(g, frame));
+			if (trace_gcma_load_enabled())
+				trace_gcma_load(f->mapping, f->index,
+						gcma_pfn(g, frame));
 			gcma_count(g, GCMA_loads);
 		} else {
 			folio_clear_active(folio);
@@ -868,11 +853,11 @@ static void gcma_init_frames(struct gcma *g)
 	int list;
 
 	for (list = 0; list < GCMA_NR_LISTS; list++) {
-		frame = g->cma->count + list;
+		frame = g->nr_frames + list;
 		g->frames[frame].prev = frame;
 		g->frames[frame].next = frame;
 	}
-	for (frame = g->cma->count; frame--;)
+	for (frame = g->nr_frames; frame--;)
 		gcma_link(g, frame, GCMA_FREE_LIST, true);
 }
 
@@ -896,6 +881,8 @@ static int gcma_create(struct cma_reserve *r)
 	if (!g)
 		return -ENOMEM;
 	g->cma = cma;
+	g->base_pfn = cma->base_pfn;
+	g->nr_frames = cma->count;
 	g->id = gcma_nr_areas;
 	spin_lock_init(&g->lock);
 	g->counters = alloc_percpu(struct gcma_counters);

@@ -81,6 +81,8 @@ enum gcma_admission {
 /**
  * struct gcma - the tenants of an area
  * @cma: the area
+ * @base_pfn: its first page
+ * @nr_frames: its size, and that of @frames without the list heads
  * @id: position in gcma_areas[], part of every tenant entry
  * @lock: protects the lists and admission; nests inside i_pages, outermost of
  *	its own; irqs off because i_pages is taken in interrupts
@@ -93,6 +95,8 @@ enum gcma_admission {
  */
 struct gcma {
 	struct cma *cma;
+	unsigned long base_pfn;
+	unsigned long nr_frames;
 	unsigned int id;
 
 	spinlock_t lock; /* see above */

@@ -20,34 +20,11 @@
 
 #include "gcma_admission.h"
 
-static bool gcma_seldom(struct gcma *g, enum gcma_list list)
-{
-	enum gcma_admission admission = READ_ONCE(g->admission);
-
-	if (admission != GCMA_ADMIT_ADAPTIVE)
-		return admission == GCMA_ADMIT_SELDOM;
-	if (list == GCMA_FOLLOW)
-		return READ_ONCE(g->hits[GCMA_SELDOM]) * 2 >
-		       READ_ONCE(g->hits[GCMA_ALWAYS]) * 3;
-	return list == GCMA_SELDOM;
-}
-
-/* May a folio of @list take the frame of a tenant of its own list? */
-bool gcma_admit(struct gcma *g, enum gcma_list list)
-{
-	if (!gcma_seldom(g, list))
-		return true;
-	/* An increment may get lost: one page in about so many. */
-	return !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
-}
-
-/* A tenant of @list was loaded. */
-void gcma_note_hit(struct gcma *g, enum gcma_list list)
+/* A tenant of @list, a sample, was loaded. */
+void __gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
 	unsigned long flags;
 
-	if (list == GCMA_FOLLOW)
-		return;
 	spin_lock_irqsave(&g->lock, flags);
 	if (++g->hits[list] > GCMA_HITS_MAX) {
 		g->hits[GCMA_ALWAYS] /= 2;

@@ -41,8 +41,35 @@ static inline bool gcma_has_share(const struct gcma *g, enum gcma_list list)
 	       GCMA_SAMPLE_SHIFT;
 }
 
-bool gcma_admit(struct gcma *g, enum gcma_list list);
-void gcma_note_hit(struct gcma *g, enum gcma_list list);
+/* Are pages of @list admitted seldom now? */
+static inline bool gcma_seldom(struct gcma *g, enum gcma_list list)
+{
+	enum gcma_admission admission = READ_ONCE(g->admission);
+
+	if (admission != GCMA_ADMIT_ADAPTIVE)
+		return admission == GCMA_ADMIT_SELDOM;
+	if (list == GCMA_FOLLOW)
+		return READ_ONCE(g->hits[GCMA_SELDOM]) * 2 >
+		       READ_ONCE(g->hits[GCMA_ALWAYS]) * 3;
+	return list == GCMA_SELDOM;
+}
+
+/* May a folio of @list take the frame of a tenant of its own list? */
+static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
+{
+	if (!gcma_seldom(g, list))
+		return true;
+	/* An increment may get lost: one page in about so many. */
+	return !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
+}
+
+void __gcma_note_hit(struct gcma *g, enum gcma_list list);
+
+static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
+{
+	if (list != GCMA_FOLLOW)
+		__gcma_note_hit(g, list);
+}
 
 #else /* what is evicted last is admitted */
 

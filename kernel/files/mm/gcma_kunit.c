@@ -1536,8 +1536,8 @@ static void __init gcma_test_refused_large(struct kunit *test)
 				2 << GCMA_MAX_ORDER);
 	}
 	if (IS_ENABLED(CONFIG_64BIT)) {
-		KUNIT_EXPECT_FALSE(test, kunit_evict(k, U32_MAX, 1));
-		KUNIT_EXPECT_TRUE(test, kunit_evict(k, U32_MAX - 1, 1));
+		KUNIT_EXPECT_FALSE(test, kunit_evict(k, 1UL + U32_MAX, 1));
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, U32_MAX, 1));
 	}
 }
 

@@ -11,6 +11,7 @@
 #define _LINUX_GCMA_H
 
 #include <linux/fs.h>
+#include <linux/hash.h>
 #include <linux/jump_label.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -85,8 +86,6 @@ struct gcma_load {
 	struct gcma_copy copy;
 };
 
-unsigned int __gcma_passes(const struct folio *folio);
-void __gcma_pass_by(const struct folio *folio);
 void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
 			struct folio *folio);
 void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
@@ -102,6 +101,15 @@ unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
 
 /* ------ invalidation that does not wait -------------------------------- */
 
+#define GCMA_PASSES_BITS	8
+
+extern atomic_t gcma_pass_counts[1 << GCMA_PASSES_BITS];
+
+static inline atomic_t *gcma_pass_count(const struct folio *folio)
+{
+	return &gcma_pass_counts[hash_ptr(folio, GCMA_PASSES_BITS)];
+}
+
 /**
  * gcma_passes() - how often was @folio, or one that shares its counter, passed by?
  * @folio: not yet locked by the caller
@@ -110,7 +118,8 @@ unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
  */
 static inline unsigned int gcma_passes(const struct folio *folio)
 {
-	return gcma_enabled() ? __gcma_passes(folio) : 0;
+	/* Read before the caller locks the folio. */
+	return gcma_enabled() ? atomic_read_acquire(gcma_pass_count(folio)) : 0;
 }
 
 /**
@@ -122,8 +131,9 @@ static inline unsigned int gcma_passes(const struct folio *folio)
  */
 static inline void gcma_pass_by(const struct folio *folio)
 {
+	/* Counted before the caller drops its reference, which is a full barrier. */
 	if (gcma_enabled())
-		__gcma_pass_by(folio);
+		atomic_inc(gcma_pass_count(folio));
 }
 
 /* ------ store ----------------------------------------------------------- */
