@@ -189,20 +189,22 @@ class Groups:
     limit_kib: int  # 0: none
     files: int  # of each
     limit_of_all_kib: int = 0
+    pages_of_file: int = 2
 
 
 MAY_CLING = 1 << 20  # bytes: what reclaim left by chance
 ONE = Groups(1, 12 * 1024, 11_000)
 MANY = Groups(200, 2 * 1024, 100)
-BELOW = Groups(30, 0, 800, 10 * 1024)
+BELOW = Groups(40, 0, 300, 10 * 1024, 8)
 
 
 def _figures(kernel: Kernel, program: Path, policy: str, groups: Groups) -> dict[str, int]:
     """What gcma_groups found, in an exact guest: nothing else disturbs the figures."""
-    machine = Machine(memory_mib=2560, cpus=1, area_mib=256, policy=policy)
+    machine = Machine(memory_mib=2560, cpus=1, area_mib=512, policy=policy)
     files = {"/root/gcma_groups": program, **boot.programs([str(program), "mkfs.ext4"])}
     options = f"-g {groups.number} -m {groups.limit_kib} -n {groups.files}"
-    script = f"/root/gcma_groups {options} -p {groups.limit_of_all_kib}; true"
+    options += f" -p {groups.limit_of_all_kib} -f {groups.pages_of_file}"
+    script = f"/root/gcma_groups {options}; true"
     result = boot.exact(kernel, machine, script, files=files, timeout=600).check()
     line = re.search(r"figures: (.*)", result.output)
     assert line, result.output

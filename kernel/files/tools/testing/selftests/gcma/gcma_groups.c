@@ -3,6 +3,7 @@
  * Memory groups that read more small files than they may remember, and what that leaves in each.
  *
  *	gcma_groups [-g groups] [-m limit in KiB] [-p limit of all in KiB] [-n files of a group]
+ *		[-f pages of a file]
  *
  * The inode of a file whose pages are all evicted stays as long as its mapping has a node with
  * shadow entries; how many of those a group may have, the kernel decides by the group's size. The
@@ -20,10 +21,11 @@
 
 #include "gcma_util.h"
 
-#define PAGES_OF_FILE	2	/* one page would need no node */
+#define MAX_PAGES_OF_FILE	16
 #define ROUNDS		2
 
 static unsigned int groups = 1, files = 11000;
+static unsigned int pages_of_file = 2; /* one page would need no node */
 static unsigned long limit = KIB(12288); /* 0: none */
 static unsigned long limit_of_all; /* 0: none */
 static struct volume volume;
@@ -46,7 +48,7 @@ static void files_create(unsigned int group)
 	for (unsigned int i = 0; i < files; i++) {
 		int fd = file_open(group, i, O_RDWR | O_CREAT);
 
-		MUST(ftruncate(fd, PAGES_OF_FILE * page_size));
+		MUST(ftruncate(fd, pages_of_file * page_size));
 		close(fd);
 	}
 }
@@ -88,14 +90,14 @@ static unsigned int reader_group;
 
 static void read_files(void)
 {
-	char buf[PAGES_OF_FILE * 4096];
+	static char buf[MAX_PAGES_OF_FILE * 4096];
 
 	MUST(-!!write_file(group_path(reader_group, "cgroup.procs"), "%d", getpid()));
 	for (int round = 0; round < ROUNDS; round++) {
 		for (unsigned int i = 0; i < files; i++) {
 			int fd = file_open(reader_group, i, O_RDONLY);
 
-			pread_all(fd, buf, PAGES_OF_FILE * page_size, 0);
+			pread_all(fd, buf, pages_of_file * page_size, 0);
 			close(fd);
 		}
 	}
@@ -152,13 +154,15 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "g:m:n:p:")) != -1) {
+	while ((c = getopt(argc, argv, "f:g:m:n:p:")) != -1) {
 		if (c == 'g')
 			groups = strtoul(optarg, NULL, 0);
 		else if (c == 'm')
 			limit = KIB(strtoul(optarg, NULL, 0));
 		else if (c == 'n')
 			files = strtoul(optarg, NULL, 0);
+		else if (c == 'f')
+			pages_of_file = strtoul(optarg, NULL, 0) % (MAX_PAGES_OF_FILE + 1);
 		else if (c == 'p')
 			limit_of_all = KIB(strtoul(optarg, NULL, 0));
 		else
