@@ -304,14 +304,16 @@ static const struct volume_kind *kind_named(const char *kind)
 
 int main(void)
 {
-	start(ARRAY_SIZE(kinds) * (ARRAY_SIZE(on_files) + 1) + ARRAY_SIZE(on_devices) + 1);
+	/* f2fs puts what is written where its log is: its files are not in one piece */
+	start(ARRAY_SIZE(kinds) * (ARRAY_SIZE(on_files) + 1) - 1 + ARRAY_SIZE(on_devices) + 1);
 	volume_open(&beside, kind_named("ext4"));
 	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
 		volume_open(&volume, kind_named(kinds[k]));
 		for (raced = on_files; raced < on_files + ARRAY_SIZE(on_files); raced++)
 			run(race, NEED_LOADS, "%s: after %s no read sees what was before", kinds[k],
 			    raced->name);
-		run(race_behind, NEED_STORES, BEHIND, kinds[k], "POSIX_FADV_DONTNEED");
+		if (strcmp(kinds[k], "f2fs"))
+			run(race_behind, NEED_STORES, BEHIND, kinds[k], "POSIX_FADV_DONTNEED");
 		volume_close(&volume);
 	}
 	volume = (struct volume){ .image = "/tmp/device", .dir = "/dev", .loop = -1 };
