@@ -413,27 +413,53 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 /* ------ invalidation that does not wait ------------------------------- */
 
 /*
- * find_lock_entries() passes by a folio that is locked. If it was reclaim that had
- * locked it, the folio was gone afterwards, before there were tenants, and the next
- * reader got what the medium holds. So no copy of the old content may stay then:
+ * mapping_try_invalidate() passes by a folio that is locked, or that somebody holds.
+ * If it was reclaim that had isolated it, and locked it perhaps, the folio was gone
+ * afterwards, before there were tenants, and the next reader got what the medium
+ * holds. So no copy of the old content may stay then:
  *
  *   reclaim                          who passes by, holding a reference
  *   -------                          ----------------------------------
  *   read the count
- *   lock the folio, copy it          fails to lock the folio
- *                                    count
+ *   isolate the folio: a reference
+ *   lock it, copy it                 fails to lock the folio, or to freeze it
+ *                                    count, and note the count with the folio
  *   freeze it: no references left    drop the reference
- *   compare, and keep no copy
+ *   compare with what is noted,
+ *   and keep no copy if it is more
  *
- * Reclaim reads the count before it locks the folio, so it has not seen the count of
- * anybody who found the folio locked by it; and it cannot freeze the folio before
- * they are gone, so it sees all of them when it compares.
+ * Taking a reference, freezing and dropping are full barriers, or need none: reclaim
+ * reads the count before it takes its reference, so it has not seen the count of
+ * anybody who found the folio isolated or locked by it; and it cannot freeze the
+ * folio before they are gone, so it sees all of them when it compares. It is enough
+ * to note the latest count with a hash of the folio: whose was noted by mistake
+ * is not kept.
  *
- * A third one may lock the folio at any time. Then it is passed by and stays what it
- * is, as it does without tenants. Who fills a folio from a tenant is no such third
- * one: see gcma_load_commit().
+ * If a third one holds the folio at that time, or its lock, then it stays what it is,
+ * as it does without tenants. Who fills a folio from a tenant is no such third one:
+ * see gcma_load_commit().
  */
-atomic_t gcma_pass_counts[1 << GCMA_PASSES_BITS];
+#define GCMA_PASSED_BITS	8
+
+/* Starts at 1: 0 stands for "keep no copy". */
+atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);
+static atomic_long_t gcma_passed_at[1 << GCMA_PASSED_BITS];
+
+static atomic_long_t *gcma_passed(const struct folio *folio)
+{
+	return &gcma_passed_at[hash_ptr(folio, GCMA_PASSED_BITS)];
+}
+
+void __gcma_pass_by(const struct folio *folio)
+{
+	long now = atomic_long_inc_return(&gcma_pass_count);
+	long noted = atomic_long_read(gcma_passed(folio));
+
+	/* Another one, with a later count, may be here as well. */
+	while (noted - now < 0 &&
+	       !atomic_long_try_cmpxchg(gcma_passed(folio), &noted, now))
+		;
+}
 
 /* ------ store --------------------------------------------------------- */
 
@@ -561,7 +587,7 @@ void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 	unsigned int order = folio_order(folio);
 	XA_STATE(xas, &mapping->i_pages, folio->index);
 
-	if (store->passes != gcma_passes(folio)) {
+	if ((long)(atomic_long_read(gcma_passed(folio)) - store->passes) > 0) {
 		gcma_count_pages(store->area, GCMA_refused_passed, store->nr);
 		__filemap_remove_folio(folio, shadow);
 		return;

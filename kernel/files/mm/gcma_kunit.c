@@ -19,6 +19,7 @@
 #include <linux/mm_inline.h>
 #include <linux/prandom.h>
 #include <trace/events/filemap.h>
+#include <trace/events/vmscan.h>
 
 #define KUNIT_PAGES	512UL
 #define KUNIT_MEDIUM	0xee	/* what a page holds that was not stored */
@@ -29,6 +30,7 @@ typedef void (*kunit_window_fn)(struct gcma_kunit *k, unsigned long frame);
 /* Where the functions of the page cache can be stopped, once. */
 enum kunit_window {
 	KUNIT_CLOSED,
+	KUNIT_ISOLATED,	/* reclaim: has isolated the victim, not yet locked it */
 	KUNIT_LOCKED,	/* reclaim: has locked the folio, not yet copied it */
 	KUNIT_COPIED,	/* reclaim: has copied it, not yet frozen it */
 	KUNIT_FILLED,	/* reader: has filled a folio, not yet added it */
@@ -45,6 +47,7 @@ enum kunit_window {
  * @index: page of the file that kunit_index() returned last
  * @medium: what a page is read as that is not resident
  * @reads: how many were
+ * @victim: what is to be found isolated
  * @window: where to stop
  * @fn: what to do there
  */
@@ -57,6 +60,7 @@ struct gcma_kunit {
 	pgoff_t index;
 	u8 medium;
 	atomic_t reads;
+	struct folio *victim;
 	enum kunit_window window;
 	kunit_window_fn fn;
 };
@@ -108,6 +112,19 @@ static void kunit_at_add(void *data, struct folio *folio)
 {
 	if (kunit_read_ours(folio->mapping))
 		kunit_stop(kunit_of(folio->mapping), KUNIT_ADDED, 0);
+}
+
+/* The tracepoint does not tell whose LRU lists are scanned: one test at a time. */
+static struct gcma_kunit *kunit_isolating;
+
+static void kunit_at_isolate(void *data, int highest_zoneidx, int order,
+			     unsigned long requested, unsigned long scanned,
+			     unsigned long skipped, unsigned long taken, int lru)
+{
+	struct gcma_kunit *k = READ_ONCE(kunit_isolating);
+
+	if (k && !folio_test_lru(k->victim))
+		kunit_stop(k, KUNIT_ISOLATED, 0);
 }
 
 /* Something that may sleep, in a window that must not: on another CPU. */
@@ -276,13 +293,14 @@ static bool kunit_reclaim(struct gcma_kunit *k, struct folio *folio)
 	unsigned int tries = 100;
 
 	while (tries--) {
+		unsigned long passes = gcma_passes();
 		LIST_HEAD(list);
 
 		lru_add_drain();
 		if (folio_isolate_lru(folio)) {
 			folio_put(folio);
 			list_add(&folio->lru, &list);
-			if (reclaim_pages(&list))
+			if (reclaim_pages(&list, passes))
 				return true;
 		} else {
 			folio_put(folio);
@@ -555,6 +573,7 @@ static void __init gcma_test_store_not_committed(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	struct folio *folio = kunit_read(k, index, 1);
+	unsigned long passes = gcma_passes();
 	LIST_HEAD(list);
 
 	kunit_open(k, KUNIT_COPIED, kunit_get_folio);
@@ -562,7 +581,7 @@ static void __init gcma_test_store_not_committed(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
 	folio_put(folio);
 	list_add(&folio->lru, &list);
-	KUNIT_EXPECT_EQ(test, reclaim_pages(&list), 0);
+	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 0);
 	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
 	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
@@ -811,6 +830,59 @@ static void __init gcma_test_invalidate_before_store(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
 	kunit_expect_new(test, index);
 }
+
+/* Who evicts folios has isolated one, and has not locked it. */
+static void __init gcma_test_invalidate_isolated(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	bool asked_late;
+
+	for (asked_late = false; ; asked_late = true) {
+		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+		struct folio *folio = kunit_read(k, index, 1);
+		unsigned long passes = gcma_passes();
+		LIST_HEAD(list);
+
+		lru_add_drain_all();
+		KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+		folio_put(folio);
+		list_add(&folio->lru, &list);
+		kunit_invalidate(k);
+		KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
+		if (asked_late)
+			passes = gcma_passes();
+		KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 1);
+		/* Else nothing would become a tenant this way, whatever happens. */
+		KUNIT_EXPECT_EQ(test, kunit_is_tenant(k, index), asked_late);
+		if (asked_late)
+			break;
+		kunit_expect_new(test, index);
+	}
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_passed), 1);
+}
+
+#ifdef CONFIG_MEMCG
+/* The same in the midst of reclaim for lack of memory. */
+static void __init gcma_test_invalidate_scanned(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	unsigned int tries = 100;
+
+	k->victim = kunit_read(k, index, 1);
+	folio_put(k->victim);
+	lru_add_drain_all();
+	kunit_open_aside(test, KUNIT_ISOLATED, kunit_invalidate);
+	WRITE_ONCE(kunit_isolating, k);
+	while (k->window == KUNIT_ISOLATED && tries--)
+		try_to_free_mem_cgroup_pages(root_mem_cgroup, SWAP_CLUSTER_MAX,
+					     GFP_KERNEL, 0, NULL);
+	WRITE_ONCE(kunit_isolating, NULL);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
+	kunit_expect_new(test, index);
+}
+#endif
 
 /* A reader has the old content in its hands, and nobody sees its folio. */
 static void __init gcma_test_invalidate_while_loading(struct kunit *test)
@@ -1648,11 +1720,13 @@ static int __init kunit_suite_init(struct kunit_suite *suite)
 {
 	return register_trace_gcma_copy(kunit_at_copy, NULL) ?:
 	       register_trace_gcma_fill(kunit_at_fill, NULL) ?:
-	       register_trace_mm_filemap_add_to_page_cache(kunit_at_add, NULL);
+	       register_trace_mm_filemap_add_to_page_cache(kunit_at_add, NULL) ?:
+	       register_trace_mm_vmscan_lru_isolate(kunit_at_isolate, NULL);
 }
 
 static void __init kunit_suite_exit(struct kunit_suite *suite)
 {
+	unregister_trace_mm_vmscan_lru_isolate(kunit_at_isolate, NULL);
 	unregister_trace_mm_filemap_add_to_page_cache(kunit_at_add, NULL);
 	unregister_trace_gcma_fill(kunit_at_fill, NULL);
 	unregister_trace_gcma_copy(kunit_at_copy, NULL);
@@ -1744,6 +1818,10 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_invalidate_while_storing),
 	KUNIT_CASE(gcma_test_invalidate_and_read),
 	KUNIT_CASE(gcma_test_invalidate_before_store),
+	KUNIT_CASE(gcma_test_invalidate_isolated),
+#ifdef CONFIG_MEMCG
+	KUNIT_CASE(gcma_test_invalidate_scanned),
+#endif
 	KUNIT_CASE(gcma_test_invalidate_while_loading),
 	KUNIT_CASE(gcma_test_truncate_while_loading),
 	KUNIT_CASE(gcma_test_two_readers),

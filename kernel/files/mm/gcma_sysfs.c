@@ -25,7 +25,6 @@ static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
 static struct kobj_attribute gcma_counter_attrs[GCMA_NR_COUNTERS] = {
 #define GCMA_COUNTER(name) __ATTR(name, 0444, counter_show, NULL),
 #include <linux/gcma_counters.h>
-#undef GCMA_COUNTER
 };
 
 static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
@@ -86,7 +85,6 @@ static struct kobj_attribute admission_attr = __ATTR_RW(admission);
 static struct attribute *gcma_attrs[] = {
 #define GCMA_COUNTER(name) &gcma_counter_attrs[GCMA_##name - GCMA_stores].attr,
 #include <linux/gcma_counters.h>
-#undef GCMA_COUNTER
 	&tenants_file_attr.attr,
 	&admission_attr.attr,
 	NULL,

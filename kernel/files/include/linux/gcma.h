@@ -11,7 +11,6 @@
 #define _LINUX_GCMA_H
 
 #include <linux/fs.h>
-#include <linux/hash.h>
 #include <linux/jump_label.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -63,13 +62,13 @@ struct gcma_copy {
 /**
  * struct gcma_store - the copies made of one folio, on the evictor's stack
  * @area: where they are
- * @passes: what gcma_passes() said before the folio was locked
+ * @passes: what gcma_passes() said before the folio was isolated
  * @nr: how many there are; a folio may be stored in part
  * @copy: the copies
  */
 struct gcma_store {
 	struct gcma *area;
-	unsigned int passes;
+	unsigned long passes;
 	unsigned int nr;
 	struct gcma_copy copy[1 << GCMA_MAX_ORDER];
 };
@@ -101,29 +100,22 @@ unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
 
 /* ------ invalidation that does not wait -------------------------------- */
 
-#define GCMA_PASSES_BITS	8
+extern atomic_long_t gcma_pass_count;
 
-extern atomic_t gcma_pass_counts[1 << GCMA_PASSES_BITS];
-
-static inline atomic_t *gcma_pass_count(const struct folio *folio)
-{
-	return &gcma_pass_counts[hash_ptr(folio, GCMA_PASSES_BITS)];
-}
+void __gcma_pass_by(const struct folio *folio);
 
 /**
- * gcma_passes() - how often was @folio, or one that shares its counter, passed by?
- * @folio: not yet locked by the caller
+ * gcma_passes() - how many folios were passed by until now?
  *
- * For gcma_store_begin(). Context: any.
+ * For gcma_store_begin(). Context: any. Return: never 0 when GCMA is enabled.
  */
-static inline unsigned int gcma_passes(const struct folio *folio)
+static inline unsigned long gcma_passes(void)
 {
-	/* Read before the caller locks the folio. */
-	return gcma_enabled() ? atomic_read_acquire(gcma_pass_count(folio)) : 0;
+	return gcma_enabled() ? atomic_long_read(&gcma_pass_count) : 0;
 }
 
 /**
- * gcma_pass_by() - @folio is not invalidated, for somebody has locked it
+ * gcma_pass_by() - @folio is not invalidated, for somebody has locked it or holds it
  * @folio: referenced by the caller
  *
  * If that is reclaim, which evicts it next, its content must not stay as a tenant.
@@ -131,9 +123,8 @@ static inline unsigned int gcma_passes(const struct folio *folio)
  */
 static inline void gcma_pass_by(const struct folio *folio)
 {
-	/* Counted before the caller drops its reference, which is a full barrier. */
 	if (gcma_enabled())
-		atomic_inc(gcma_pass_count(folio));
+		__gcma_pass_by(folio);
 }
 
 /* ------ store ----------------------------------------------------------- */
@@ -143,8 +134,8 @@ static inline void gcma_pass_by(const struct folio *folio)
  * @store: filled in
  * @mapping: the mapping @folio is evicted from
  * @folio: locked, clean, unmapped
- * @reclaimed: reclaim evicts it, for lack of memory and not for its content
- * @passes: gcma_passes() of before @folio was locked
+ * @passes: gcma_passes() of before reclaim isolated @folio; 0: it is not evicted for
+ *	lack of memory, or that is not known, and so it is not copied
  *
  * The copies are not visible before gcma_store_commit(). Whatever becomes of
  * the eviction, gcma_store_end() must follow.
@@ -154,11 +145,10 @@ static inline void gcma_pass_by(const struct folio *folio)
  */
 static inline void gcma_store_begin(struct gcma_store *store,
 				    struct address_space *mapping,
-				    struct folio *folio, bool reclaimed,
-				    unsigned int passes)
+				    struct folio *folio, unsigned long passes)
 {
 	store->nr = 0;
-	if (gcma_enabled() && reclaimed) {
+	if (gcma_enabled() && passes) {
 		store->passes = passes;
 		__gcma_store_begin(store, mapping, folio);
 	}

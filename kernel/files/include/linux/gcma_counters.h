@@ -2,8 +2,9 @@
 /*
  * Guaranteed contiguous memory: what is counted, in pages. The events of /proc/vmstat
  * (gcma_<name>, all areas) and the files of /sys/kernel/mm/cma/<area>/ (<name>) are
- * made of this list; it has no include guard.
+ * made of this list: who includes it defines GCMA_COUNTER(name) before.
  */
+#ifdef CONFIG_GCMA
 GCMA_COUNTER(stores)		/* evicted pages that became tenants */
 GCMA_COUNTER(loads)		/* tenants that a page was filled from */
 GCMA_COUNTER(misses)		/* tenant entries whose tenant was gone */
@@ -18,3 +19,5 @@ GCMA_COUNTER(refused_failed)	/* its memory or a write of its file failed */
 GCMA_COUNTER(refused_admission)	/* the area is full of what is worth more */
 GCMA_COUNTER(refused_busy)	/* no frame, or a primary took it meanwhile */
 GCMA_COUNTER(refused_passed)	/* an invalidation passed the folio by */
+#endif
+#undef GCMA_COUNTER
