@@ -26,11 +26,13 @@ COMPLETE = [
     ("hazard", ("ATTEMPTS=2", "ROUNDS=1")),
     ("hazard", ("ATTEMPTS=1", "ROUNDS=2")),
     ("frames", ()),
+    ("passes", ()),
 ]
 # Where mutants are looked for: the smaller first.
 BOUNDS: dict[str, list[tuple[str, ...]]] = {
     "hazard": [("ATTEMPTS=1", "ROUNDS=1"), ("ATTEMPTS=2", "ROUNDS=1")],
     "frames": [()],
+    "passes": [()],
 }
 
 

@@ -435,30 +435,48 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
  * to note the latest count with a hash of the folio: whose was noted by mistake
  * is not kept.
  *
- * If a third one holds the folio at that time, or its lock, then it stays what it is,
- * as it does without tenants. Who fills a folio from a tenant is no such third one:
- * see gcma_load_commit().
+ * If a third one holds the folio at that time, or its lock, or reclaim puts it back,
+ * then it stays what it is, as it does without tenants. It need not live on in a frame
+ * as well: who was passed by last is remembered until it is evicted. Who fills a folio
+ * from a tenant is no such third one: see gcma_load_commit().
  */
 #define GCMA_PASSED_BITS	8
 
 /* Starts at 1: 0 stands for "keep no copy". */
 atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);
-static atomic_long_t gcma_passed_at[1 << GCMA_PASSED_BITS];
 
-static atomic_long_t *gcma_passed(const struct folio *folio)
+static struct gcma_passed {
+	atomic_long_t at;		/* the count then */
+	const struct folio *last;	/* not dereferenced, may be another by now */
+} gcma_passed_table[1 << GCMA_PASSED_BITS];
+
+static struct gcma_passed *gcma_passed_entry(const struct folio *folio)
 {
-	return &gcma_passed_at[hash_ptr(folio, GCMA_PASSED_BITS)];
+	return &gcma_passed_table[hash_ptr(folio, GCMA_PASSED_BITS)];
 }
 
 void __gcma_pass_by(const struct folio *folio)
 {
+	struct gcma_passed *p = gcma_passed_entry(folio);
 	long now = atomic_long_inc_return(&gcma_pass_count);
-	long noted = atomic_long_read(gcma_passed(folio));
+	long at = atomic_long_read(&p->at);
 
+	WRITE_ONCE(p->last, folio);
 	/* Another one, with a later count, may be here as well. */
-	while (noted - now < 0 &&
-	       !atomic_long_try_cmpxchg(gcma_passed(folio), &noted, now))
+	while (at - now < 0 && !atomic_long_try_cmpxchg(&p->at, &at, now))
 		;
+}
+
+/* Was the folio passed by since the count was @passes? */
+static bool gcma_passed_by(const struct folio *folio, unsigned long passes)
+{
+	struct gcma_passed *p = gcma_passed_entry(folio);
+
+	if (READ_ONCE(p->last) == folio) {
+		WRITE_ONCE(p->last, NULL);
+		return true;
+	}
+	return (long)(atomic_long_read(&p->at) - passes) > 0;
 }
 
 /* ------ store --------------------------------------------------------- */
@@ -587,7 +605,7 @@ void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 	unsigned int order = folio_order(folio);
 	XA_STATE(xas, &mapping->i_pages, folio->index);
 
-	if ((long)(atomic_long_read(gcma_passed(folio)) - store->passes) > 0) {
+	if (gcma_passed_by(folio, store->passes)) {
 		gcma_count_pages(store->area, GCMA_refused_passed, store->nr);
 		__filemap_remove_folio(folio, shadow);
 		return;

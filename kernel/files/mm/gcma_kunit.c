@@ -831,13 +831,13 @@ static void __init gcma_test_invalidate_before_store(struct kunit *test)
 	kunit_expect_new(test, index);
 }
 
-/* Who evicts folios has isolated one, and has not locked it. */
+/* Who evicts folios has isolated one, and evicts it or puts it back. */
 static void __init gcma_test_invalidate_isolated(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
-	bool asked_late;
+	unsigned int put_back;
 
-	for (asked_late = false; ; asked_late = true) {
+	for (put_back = 0; put_back < 2; put_back++) {
 		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 		struct folio *folio = kunit_read(k, index, 1);
 		unsigned long passes = gcma_passes();
@@ -845,20 +845,23 @@ static void __init gcma_test_invalidate_isolated(struct kunit *test)
 
 		lru_add_drain_all();
 		KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
-		folio_put(folio);
-		list_add(&folio->lru, &list);
 		kunit_invalidate(k);
 		KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
-		if (asked_late)
-			passes = gcma_passes();
-		KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 1);
-		/* Else nothing would become a tenant this way, whatever happens. */
-		KUNIT_EXPECT_EQ(test, kunit_is_tenant(k, index), asked_late);
-		if (asked_late)
-			break;
+		if (put_back) {
+			folio_putback_lru(folio);
+			KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+		} else {
+			folio_put(folio);
+			list_add(&folio->lru, &list);
+			KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 1);
+		}
+		KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
 		kunit_expect_new(test, index);
+		/* That was the folio's: what is read anew is as good as any. */
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
+		kunit_forget(k, index);
 	}
-	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_passed), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_passed), 2);
 }
 
 #ifdef CONFIG_MEMCG
