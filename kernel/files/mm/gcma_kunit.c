@@ -737,10 +737,20 @@ static void __init gcma_test_recycle(struct kunit *test)
 /* ------ invalidation in the windows of reclaim and readers ------------ */
 
 /* The medium changed, and the page cache is told. */
-static void kunit_invalidate(struct gcma_kunit *k)
+static void kunit_invalidate_once(struct gcma_kunit *k)
 {
 	WRITE_ONCE(k->medium, 2);
 	invalidate_mapping_pages(&k->inode.i_data, 0, -1);
+}
+
+/* The same, and many folios are passed by later: which was the last is forgotten. */
+static void kunit_invalidate(struct gcma_kunit *k)
+{
+	unsigned int i;
+
+	kunit_invalidate_once(k);
+	for (i = 0; i < ARRAY_SIZE(gcma_passed_table); i++)
+		WRITE_ONCE(gcma_passed_table[i].last, NULL);
 }
 
 /* The same, and a reader without locks clears the mark of readahead. */
@@ -845,7 +855,10 @@ static void __init gcma_test_invalidate_isolated(struct kunit *test)
 
 		lru_add_drain_all();
 		KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
-		kunit_invalidate(k);
+		if (put_back)
+			kunit_invalidate_once(k);
+		else
+			kunit_invalidate(k);
 		KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
 		if (put_back) {
 			folio_putback_lru(folio);
