@@ -432,51 +432,62 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
  * reads the count before it takes its reference, so it has not seen the count of
  * anybody who found the folio isolated or locked by it; and it cannot freeze the
  * folio before they are gone, so it sees all of them when it compares. It is enough
- * to note the latest count with a hash of the folio: whose was noted by mistake
- * is not kept.
+ * to note the latest count with a hash of the page: whose was noted by mistake is not
+ * kept. All pages of a folio are noted, for reclaim may split it (demotion).
  *
  * If a third one holds the folio at that time, or its lock, or reclaim puts it back,
  * then it stays what it is, as it does without tenants. It need not live on in a frame
  * as well: who was passed by last is remembered until it is evicted. Who fills a folio
  * from a tenant is no such third one: see gcma_load_commit().
  */
-#define GCMA_PASSED_BITS	8
+#define GCMA_PASSED_BITS	10
 
 /* Starts at 1: 0 stands for "keep no copy". */
 atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);
 
 static struct gcma_passed {
 	atomic_long_t at;		/* the count then */
-	const struct folio *last;	/* not dereferenced, may be another by now */
+	const struct page *last;	/* not dereferenced, may be free again */
 } gcma_passed_table[1 << GCMA_PASSED_BITS];
 
-static struct gcma_passed *gcma_passed_entry(const struct folio *folio)
+static struct gcma_passed *gcma_passed_entry(const struct page *page)
 {
-	return &gcma_passed_table[hash_ptr(folio, GCMA_PASSED_BITS)];
+	return &gcma_passed_table[hash_ptr(page, GCMA_PASSED_BITS)];
 }
 
 void __gcma_pass_by(const struct folio *folio)
 {
-	struct gcma_passed *p = gcma_passed_entry(folio);
 	long now = atomic_long_inc_return(&gcma_pass_count);
-	long at = atomic_long_read(&p->at);
+	const struct page *page = &folio->page;
+	unsigned int i;
 
-	WRITE_ONCE(p->last, folio);
-	/* Another one, with a later count, may be here as well. */
-	while (at - now < 0 && !atomic_long_try_cmpxchg(&p->at, &at, now))
-		;
+	for (i = 0; i < folio_nr_pages(folio); i++) {
+		struct gcma_passed *p = gcma_passed_entry(page + i);
+		long at = atomic_long_read(&p->at);
+
+		WRITE_ONCE(p->last, page + i);
+		/* Another one, with a later count, may be here as well. */
+		while (at - now < 0 &&
+		       !atomic_long_try_cmpxchg(&p->at, &at, now))
+			;
+	}
 }
 
-/* Was the folio passed by since the count was @passes? */
+/* Was the folio passed by last? It is forgotten. */
+static bool gcma_passed_last(const struct folio *folio)
+{
+	struct gcma_passed *p = gcma_passed_entry(&folio->page);
+
+	return READ_ONCE(p->last) == &folio->page &&
+	       cmpxchg(&p->last, &folio->page, NULL) == &folio->page;
+}
+
+/* Was the folio passed by since the count was @passes, or last? */
 static bool gcma_passed_by(const struct folio *folio, unsigned long passes)
 {
-	struct gcma_passed *p = gcma_passed_entry(folio);
+	long at = atomic_long_read(&gcma_passed_entry(&folio->page)->at);
 
-	if (READ_ONCE(p->last) == folio) {
-		WRITE_ONCE(p->last, NULL);
-		return true;
-	}
-	return (long)(atomic_long_read(&p->at) - passes) > 0;
+	return (long)(at - passes) > 0 || gcma_passed_last(folio);
 }
 
 /* ------ store --------------------------------------------------------- */
@@ -603,10 +614,14 @@ void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 {
 	struct address_space *mapping = folio->mapping;
 	unsigned int order = folio_order(folio);
-	XA_STATE(xas, &mapping->i_pages, folio->index);
+	pgoff_t first = folio->index, index = first + folio_nr_pages(folio);
+	struct gcma *g = store->area;
+	struct gcma_copy *copy = store->copy;
+	XA_STATE(xas, &mapping->i_pages, first);
+	void *hole, *entry;
 
 	if (gcma_passed_by(folio, store->passes)) {
-		gcma_count_pages(store->area, GCMA_refused_passed, store->nr);
+		gcma_count_pages(g, GCMA_refused_passed, store->nr);
 		__filemap_remove_folio(folio, shadow);
 		return;
 	}
@@ -614,15 +629,24 @@ void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
 		__filemap_remove_folio(folio, gcma_publish(store, shadow));
 		return;
 	}
-	/* One shadow stands for all pages: orders below XA_CHUNK_SHIFT split in place. */
-	__filemap_remove_folio(folio, shadow);
+	/*
+	 * Who looks without the lock sees the slots change one by one, and no shadow must
+	 * stand where a tenant will: who wants to remove it would find another entry under
+	 * the lock and be content. So an entry stands there meanwhile that looks like a
+	 * tenant's, of no generation that will be. One entry stands for all pages first:
+	 * orders below XA_CHUNK_SHIFT split in place.
+	 */
+	hole = gcma_mk_entry(g, copy->frame, gcma_next_gen(copy->word, GCMA_FREE));
+	__filemap_remove_folio(folio, hole);
 	mapping_set_update(&xas, mapping);
-	xas_split(&xas, shadow, order);
-	while (store->nr) {
-		u32 frame = store->copy[store->nr - 1].frame;
-
-		xas_set(&xas, store->area->frames[frame].index);
-		xas_store(&xas, gcma_publish(store, shadow));
+	xas_split(&xas, hole, order);
+	while (index-- > first) {
+		xas_set(&xas, index);
+		entry = shadow;
+		/* The last copy is that of the last page that has one. */
+		if (store->nr && g->frames[copy[store->nr - 1].frame].index == index)
+			entry = gcma_publish(store, shadow);
+		xas_store(&xas, entry);
 	}
 }
 
@@ -694,6 +718,7 @@ void __gcma_load_begin(struct gcma_load *load, struct address_space *mapping,
 {
 	void *entry = xa_load(&mapping->i_pages, index);
 
+	gcma_passed_last(folio); /* that was another one, if any */
 	if (folio_test_large(folio)) {
 		gcma_drop_range(mapping, index,
 				index + folio_nr_pages(folio) - 1);

@@ -33,6 +33,7 @@ enum kunit_window {
 	KUNIT_ISOLATED,	/* reclaim: has isolated the victim, not yet locked it */
 	KUNIT_LOCKED,	/* reclaim: has locked the folio, not yet copied it */
 	KUNIT_COPIED,	/* reclaim: has copied it, not yet frozen it */
+	KUNIT_PUBLISHED, /* reclaim: is about to replace its slots, all locks held */
 	KUNIT_FILLED,	/* reader: has filled a folio, not yet added it */
 	KUNIT_ADDED,	/* reader: has added a folio that it has to read */
 };
@@ -98,6 +99,16 @@ static void kunit_at_copy(void *data, struct address_space *mapping,
 	}
 }
 
+static void kunit_at_store(void *data, struct address_space *mapping,
+			   pgoff_t index, unsigned long pfn)
+{
+	if (kunit_read_ours(mapping)) {
+		struct gcma_kunit *k = kunit_of(mapping);
+
+		kunit_stop(k, KUNIT_PUBLISHED, pfn - k->cma.base_pfn);
+	}
+}
+
 static void kunit_at_fill(void *data, struct address_space *mapping,
 			  pgoff_t index, unsigned long pfn)
 {
@@ -155,6 +166,16 @@ static void kunit_run_aside(struct gcma_kunit *k, unsigned long frame)
 		cpu_relax();
 }
 
+/* The same, until it waits for a lock that is held here. */
+static void kunit_run_into_lock(struct gcma_kunit *k, unsigned long frame)
+{
+	unsigned int us = 0;
+
+	complete(&kunit_aside.go);
+	while (!spin_is_contended(&k->inode.i_lock) && us++ < 100000)
+		udelay(1);
+}
+
 /* Open a window in which another CPU runs @fn from its beginning to its end. */
 static void kunit_open_aside(struct kunit *test, enum kunit_window window,
 			     void (*fn)(struct gcma_kunit *k))
@@ -179,6 +200,10 @@ static void kunit_open_aside(struct kunit *test, enum kunit_window window,
 /* Was the window passed? */
 static void kunit_close_aside(struct kunit *test)
 {
+	unsigned int ms = 0;
+
+	while (!smp_load_acquire(&kunit_aside.done) && ms++ < 1000)
+		msleep(1); /* pairs with kunit_aside_thread() */
 	KUNIT_EXPECT_TRUE(test, kunit_aside.done);
 	complete(&kunit_aside.go);
 	kthread_stop(kunit_aside.task);
@@ -812,6 +837,96 @@ static void __init gcma_test_invalidate_while_storing(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_passed),
 			IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) ? 5 : 1);
+}
+
+static void kunit_invalidate2(struct gcma_kunit *k)
+{
+	WRITE_ONCE(k->medium, 2);
+	invalidate_inode_pages2(&k->inode.i_data);
+}
+
+/*
+ * The slots of a large folio change one by one, and who invalidates has looked at them:
+ * it waits for the lock that is held.
+ */
+static void __init gcma_test_invalidate_while_publishing(struct kunit *test)
+{
+	void (*const ways[])(struct gcma_kunit *k) = {
+		kunit_invalidate2, kunit_invalidate, kunit_truncate,
+	};
+	struct gcma_kunit *k = test->priv;
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+		struct folio *folio = kunit_add_large(k, index, 3, 1);
+
+		kunit_open_aside(test, KUNIT_PUBLISHED, ways[i]);
+		k->fn = kunit_run_into_lock;
+		KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+		kunit_close_aside(test);
+		KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
+		KUNIT_EXPECT_EQ(test, kunit_tenants(k),
+				ways[i] == kunit_truncate ? 7 : 0);
+		kunit_expect_new(test, index);
+		invalidate_inode_pages2(&k->inode.i_data);
+	}
+}
+
+/* Reclaim splits what it has isolated: who was passed by before? */
+static void __init gcma_test_invalidate_split(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	unsigned long passes = gcma_passes();
+	struct folio *folio;
+	LIST_HEAD(list);
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	i_size_write(&k->inode, MAX_LFS_FILESIZE);
+	folio = kunit_add_large(k, index, 3, 1);
+	lru_add_drain_all();
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+	folio_put(folio);
+	kunit_invalidate(k);
+	folio_lock(folio);
+	KUNIT_EXPECT_EQ(test, split_folio_to_list(folio, &list), 0);
+	folio_unlock(folio);
+	list_add(&folio->lru, &list);
+	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 8);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	kunit_expect_new(test, index);
+}
+
+/* The count is a number that comes round again on 32-bit machines. */
+static void __init gcma_test_passes_wrap(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	long count = atomic_long_read(&gcma_pass_count);
+	struct gcma_passed *p;
+	unsigned long passes;
+	struct folio *folio;
+	LIST_HEAD(list);
+
+	atomic_long_set(&gcma_pass_count, LONG_MAX);
+	passes = gcma_passes();
+	folio = kunit_read(k, index, 1);
+	lru_add_drain_all();
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+	folio_put(folio);
+	list_add(&folio->lru, &list);
+	p = gcma_passed_entry(&folio->page);
+	atomic_long_set(&p->at, LONG_MAX);
+	kunit_invalidate(k);
+	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 1);
+	KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
+	atomic_long_set(&gcma_pass_count, count);
+	atomic_long_set(&p->at, count);
+	kunit_expect_new(test, index);
 }
 
 /* No reader may undo what invalidation told reclaim. */
@@ -1735,6 +1850,7 @@ static void __init gcma_test_order_per_bit(struct kunit *test)
 static int __init kunit_suite_init(struct kunit_suite *suite)
 {
 	return register_trace_gcma_copy(kunit_at_copy, NULL) ?:
+	       register_trace_gcma_store(kunit_at_store, NULL) ?:
 	       register_trace_gcma_fill(kunit_at_fill, NULL) ?:
 	       register_trace_mm_filemap_add_to_page_cache(kunit_at_add, NULL) ?:
 	       register_trace_mm_vmscan_lru_isolate(kunit_at_isolate, NULL);
@@ -1745,6 +1861,7 @@ static void __init kunit_suite_exit(struct kunit_suite *suite)
 	unregister_trace_mm_vmscan_lru_isolate(kunit_at_isolate, NULL);
 	unregister_trace_mm_filemap_add_to_page_cache(kunit_at_add, NULL);
 	unregister_trace_gcma_fill(kunit_at_fill, NULL);
+	unregister_trace_gcma_store(kunit_at_store, NULL);
 	unregister_trace_gcma_copy(kunit_at_copy, NULL);
 	tracepoint_synchronize_unregister();
 }
@@ -1835,6 +1952,9 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_invalidate_and_read),
 	KUNIT_CASE(gcma_test_invalidate_before_store),
 	KUNIT_CASE(gcma_test_invalidate_isolated),
+	KUNIT_CASE(gcma_test_invalidate_while_publishing),
+	KUNIT_CASE(gcma_test_invalidate_split),
+	KUNIT_CASE(gcma_test_passes_wrap),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_invalidate_scanned),
 #endif
