@@ -19,7 +19,9 @@ from lab.machine import Machine
 from lab.measure import Event
 from tests.conftest import Lab
 
-BOOTED = BootResult("", "", "", 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"])
+BOOTED = BootResult(
+    "", "", "", True, 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"]
+)
 
 
 def brute_force(steps: tuple[tuple[bool, int], ...], frames: int, held: frozenset[int]) -> int:
