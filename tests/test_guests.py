@@ -82,65 +82,66 @@ def test_death_of_qemu_is_seen(kernel: Kernel, machine: Machine) -> None:
 
 @WAYS
 def test_machine_is_as_ordered(way: Boot, kernel: Kernel, machine: Machine) -> None:
-    ordered = replace(machine, cpus=3)
-    script = "grep -c ^processor /proc/cpuinfo; ls /sys/kernel/mm/cma; grep CmaTotal /proc/meminfo"
+    ordered = replace(machine, cpus=3, nodes=2)
+    script = """
+    grep -c ^processor /proc/cpuinfo
+    ls /sys/kernel/mm/cma
+    grep CmaTotal /proc/meminfo
+    cat /sys/devices/system/node/online /sys/devices/system/node/node*/cpulist
+    """
     words = way(kernel, ordered, script).check().output.split()
-    assert words == ["3", "reserved", "CmaTotal:", str(64 * 1024), "kB"]
+    assert words == ["3", "reserved", "CmaTotal:", str(64 * 1024), "kB", "0-1", "0", "1-2"]
 
 
 @pytest.mark.parametrize("cpus", [1, 4])
-def test_exact_runs_are_bit_identical(kernel: Kernel, machine: Machine, cpus: int) -> None:
+def test_exact_runs_are_bit_identical_but_for_the_seed(
+    kernel: Kernel, machine: Machine, cpus: int
+) -> None:
     script = "cat /proc/uptime /proc/sys/kernel/random/uuid; dd if=/dev/urandom count=1 | md5sum"
     ordered = replace(machine, cpus=cpus)
     once, twice = (boot.exact(kernel, ordered, script).check() for _ in range(2))
     assert once.console == twice.console
     assert once.output == twice.output
-
-
-def test_exact_seed_changes_the_random_numbers(kernel: Kernel, machine: Machine) -> None:
-    script = "cat /proc/sys/kernel/random/uuid"
-    once, other = (boot.exact(kernel, machine, script, seed=seed).check() for seed in (1, 2))
-    assert once.output != other.output
+    if cpus == 1:
+        other = boot.exact(kernel, ordered, script, seed=2).check()
+        assert other.output.splitlines()[1:] != once.output.splitlines()[1:]
 
 
 def test_exact_takes_files_and_programs(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("carried along\n")
     files = {"/root/data": tmp_path / "data", **boot.programs(["md5sum"])}
-    result = boot.exact(
-        kernel, machine, "cat /root/data; /usr/bin/md5sum --version", files=files
-    ).check()
-    assert "carried along" in result.output
-    assert "GNU coreutils" in result.output  # not busybox's
+    equipped, prepare = storage.wanted(None, "zram").attached(machine, tmp_path)
+    script = f"{prepare} cat /root/data /proc/swaps; /usr/bin/md5sum --version"
+    output = boot.exact(kernel, equipped, script, files=files).check().output
+    assert "carried along" in output
+    assert "GNU coreutils" in output  # not busybox's
+    assert "/dev/zram0" in output  # swap in memory
 
 
-def test_system_shares_a_folder(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
+FOLDER_AND_DISKS = """
+cp /run/gcma/share/in /run/gcma/share/out
+cat /sys/block/vda/serial; echo; cat /sys/block/vda/size /sys/block/vdb/size
+printf hello | dd of=/dev/vda conv=notrunc 2>/dev/null
+dd if=/dev/vdb of=/dev/null bs=1M count=8 iflag=direct 2>&1 | tail -n 1
+"""
+
+
+def test_system_has_a_folder_and_disks_in_order(
+    kernel: Kernel, machine: Machine, tmp_path: Path
+) -> None:
     (tmp_path / "in").write_text("from the host\n")
-    boot.system(
-        kernel, machine, "cp /run/gcma/share/in /run/gcma/share/out", share=tmp_path
-    ).check()
+    image, slow = tmp_path / "image", tmp_path / "slow"
+    image.write_bytes(bytes(8 << 20))
+    slow.write_bytes(bytes(16 << 20))
+    equipped, prepare = storage.wanted(str(image), None).attached(machine, tmp_path)
+    disks = (*equipped.disks, Disk(slow, "slow", bytes_per_second=2_000_000))
+    script = prepare + FOLDER_AND_DISKS
+    result = boot.system(kernel, replace(equipped, disks=disks), script, share=tmp_path).check()
+    serial, *sizes, copied = result.output.splitlines()
     assert (tmp_path / "out").read_text() == "from the host\n"
-
-
-def test_system_gets_disks_in_order(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
-    disks = []
-    for number, mib in enumerate((8, 16)):
-        path = tmp_path / f"d{number}.img"
-        with path.open("wb") as file:
-            file.truncate(mib << 20)
-        disks.append(Disk(path, f"disk{number}"))
-    script = "cat /sys/block/vda/serial /sys/block/vda/size /sys/block/vdb/size"
-    result = boot.system(kernel, replace(machine, disks=tuple(disks)), script).check()
-    assert result.output.replace("disk0", "disk0 ").split() == ["disk0", "16384", "32768"]
-
-
-def test_throttled_disk_is_slow(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
-    path = tmp_path / "slow.img"
-    with path.open("wb") as file:
-        file.truncate(16 << 20)
-    slow = replace(machine, disks=(Disk(path, "slow", bytes_per_second=2_000_000),))
-    script = "dd if=/dev/vda of=/dev/null bs=1M count=8 iflag=direct 2>&1 | tail -n 1"
-    seconds = float(boot.system(kernel, slow, script).check().output.split(", ")[2].split()[0])
-    assert seconds > 2.5  # 8 MiB at 2 MB/s, less the throttle's burst
+    assert (serial, sizes) == (equipped.disks[0].serial, ["16384", "32768"])
+    assert image.read_bytes()[:6] == b"hello\0"  # what is written to an image stays
+    assert float(copied.split(", ")[2].split()[0]) > 2.5  # 8 MiB at 2 MB/s, less the burst
 
 
 @WAYS
@@ -234,46 +235,21 @@ echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/job
 sh -c 'echo 0 >/sys/fs/cgroup/job/cgroup.procs; cat /mnt/file >/dev/null'
 echo 24M >/sys/fs/cgroup/job/memory.reclaim
-cat /sys/kernel/mm/cma/reserved/tenants_file
+cat /sys/kernel/mm/cma/reserved/tenants_file /proc/swaps
 """
 
 
-def test_a_file_on_a_fresh_disk_becomes_tenants_under_memory_pressure(
+def test_a_file_on_a_fresh_disk_beside_swap_becomes_tenants_under_memory_pressure(
     kernel: Kernel, machine: Machine, tmp_path: Path
 ) -> None:
     if not kernel.has(systems.GCMA):
         pytest.skip("this kernel has no tenants")
-    wanted = storage.wanted("128M", None)
+    wanted = storage.wanted("128M", "32M")
     equipped, prepare = wanted.attached(replace(machine, policy="gcma"), tmp_path)
     output = boot.system(kernel, equipped, prepare + TENANTS).check().output
-    assert int(output) > 4096  # pages, of 6,144
-
-
-def test_swap_on_a_disk_and_in_memory(kernel: Kernel, machine: Machine, tmp_path: Path) -> None:
-    equipped, prepare = storage.wanted(None, "32M").attached(machine, tmp_path)
-    on_disk = boot.system(kernel, equipped, prepare + "cat /proc/swaps").check().output
-    assert re.search(r"^/dev/vda\s+partition\s+3\d{4}\b", on_disk, flags=re.M)
-    equipped, prepare = storage.wanted(None, "zram").attached(machine, tmp_path)
-    in_memory = boot.exact(kernel, equipped, prepare + "cat /proc/swaps").check().output
-    assert "/dev/zram0" in in_memory
-
-
-def test_what_is_written_to_an_image_stays(
-    kernel: Kernel, machine: Machine, tmp_path: Path
-) -> None:
-    image = tmp_path / "image"
-    image.write_bytes(bytes(8 << 20))
-    equipped, prepare = storage.wanted(str(image), None).attached(machine, tmp_path)
-    script = "printf hello | dd of=/dev/vda conv=notrunc 2>/dev/null"
-    boot.system(kernel, equipped, prepare + script).check()
-    assert image.read_bytes()[:6] == b"hello\0"
-
-
-@WAYS
-def test_nodes_of_memory(way: Boot, kernel: Kernel, machine: Machine) -> None:
-    script = "cat /sys/devices/system/node/online /sys/devices/system/node/node*/cpulist"
-    ordered = replace(machine, nodes=2, cpus=3)
-    assert way(kernel, ordered, script).check().output.split() == ["0-1", "0", "1-2"]
+    tenants, *swaps = output.splitlines()
+    assert int(tenants) > 4096  # pages, of 6,144
+    assert re.match(r"/dev/vd[ab]\s+partition\s+3\d{4}\b", swaps[-1])
 
 
 @WAYS
@@ -284,9 +260,9 @@ def test_guests_run_side_by_side(way: Boot, kernel: Kernel, machine: Machine) ->
         assert set((result.output + result.errors).split()) == {str(number)}
         return result.output
 
-    with ThreadPoolExecutor(3) as pool:
-        outputs = list(pool.map(one, range(3)))
-    assert [output.split()[0] for output in outputs] == ["0", "1", "2"]
+    with ThreadPoolExecutor(2) as pool:
+        outputs = list(pool.map(one, range(2)))
+    assert [output.split()[0] for output in outputs] == ["0", "1"]
 
 
 # The launcher as a user calls it, twice: 9p reads the files the first time. Emulated CPUs are as
