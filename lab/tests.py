@@ -137,6 +137,8 @@ def groups(context: Context) -> PartResult:
 
 def _guests(context: Context, *options: str) -> PartResult:
     environment = {"GCMA_TEST_FLAVOUR": context.kernel.flavour.name}
+    if context.options.soak:
+        environment["GCMA_SOAK"] = "1"
     return _pytest("guests", "guest", environment, *options)
 
 
