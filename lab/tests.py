@@ -255,8 +255,8 @@ class Part:
 
 # the longest first
 PARTS = {
+    "guests": Part(guests, 200, kernel=True),
     "selftests": Part(kernel_selftests, 130, kernel=True, kcsan=True),
-    "guests": Part(guests, 100, kernel=True),
     "models": Part(models, 60),
     "compactfit": Part(library, 40),
     "kunit": Part(kunit, 15, kernel=True, quick=True, kcsan=True),

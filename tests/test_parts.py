@@ -110,7 +110,7 @@ def test_every_program_of_the_folder_is_run() -> None:
 
 
 def test_unknown_part_lists_the_known_ones() -> None:
-    with pytest.raises(LabError, match="unknown part all: choose one of selftests, guests"):
+    with pytest.raises(LabError, match="unknown part all: choose one of guests, selftests"):
         tests.run(tests.Options(), "all")
 
 
