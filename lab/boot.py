@@ -36,6 +36,7 @@ SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
 SHARED = f"{SHARE}/share"  # the user's
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
+BEGIN_SECONDS = 300  # until a system guest's script begins, on a debug kernel and a busy host too
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
 STATUS = "gcma-exit-status:"  # in the log of an exact guest
 
@@ -47,6 +48,7 @@ class BootResult:
     output: str  # the script's stdout (exact: with stderr)
     errors: str  # the script's stderr
     console: str  # the kernel's log
+    began: bool  # the script, as far as is known
     status: int | None  # the script's exit status; None: it did not come to its end
     seconds: float  # wall clock, boot and shutdown included
     timed_out: bool
@@ -58,7 +60,8 @@ class BootResult:
         """Raise a LabError unless the script ended with 0 and the kernel had nothing to report."""
         end = "\n".join(self.console.splitlines()[-CONSOLE_END:])
         if self.panic:
-            raise LabError(f"the kernel reported: {self.panic.splitlines()[0]}", self.panic)
+            detail = f"{self.panic}\n\nThe log's end:\n{end}"
+            raise LabError(f"the kernel reported: {self.panic.splitlines()[0]}", detail)
         if self.timed_out:
             raise LabError(f"the guest did not end within {self.seconds:.0f} s", end)
         if self.signal:
@@ -96,16 +99,41 @@ def stale_breakpoint(text: str) -> bool:
     return before is not None and before[1] != "cc"
 
 
+STALL = re.compile(r"rcu_\w+ detected stalls on CPUs/tasks:\n(?P<cpus>.*?)\(detected by", re.S)
+STANDING = "a CPU of QEMU's stood still before the script began (an RCU stall)"
+
+
+def standing_cpu(text: str) -> bool:
+    """Does RCU wait for CPUs none of which runs anything?
+
+    RCU asks them with an NMI where they are, and the CPU that its own thread was on. A CPU that
+    hangs in the kernel answers with a trace, its interrupts off or not. One that does not answer
+    runs no instruction; one that idles is waited for only because an interrupt, which would have
+    woken it or RCU, never came. Timers and interrupts are QEMU's, and no patch of this project is
+    in their way.
+    """
+    stall = STALL.search(STAMP.sub("", text))
+    if stall is None:
+        return False
+    waited_for = set(re.findall(r"^rcu: \t(\d+)-", stall["cpus"], flags=re.M))
+    asked = set(re.findall(r"Sending NMI from CPU \d+ to CPUs (\d+):", text))
+    ran = re.search(r"NMI backtrace for cpu \d+\n|RIP: 0010:(?!\w*(?:idle|halt))", text)
+    return bool(waited_for) and waited_for <= asked and not ran
+
+
 def qemus_mistake(result: BootResult) -> str | None:
     """What QEMU did wrong if a guest died of it.
 
     Its own death is one: QEMU 7.2 reads the table of memory regions on one CPU while another CPU,
-    which gives addresses to PCI devices, replaces it. SIGKILL is not: somebody wanted that.
+    which gives addresses to PCI devices, replaces it. SIGKILL is not: somebody wanted that. Nor is
+    a CPU that stands still once the script runs: what it does may be why.
     """
     if stale_breakpoint(result.console):
         return "QEMU ran code that is not there (an int3 oops)"
     if result.signal and result.signal != signal.SIGKILL:
         return f"QEMU died of signal {result.signal} ({signal.strsignal(result.signal)})"
+    if not result.began and standing_cpu(result.console):
+        return STANDING
     return None
 
 
@@ -141,11 +169,18 @@ def _require_qemu(kernel: Kernel) -> None:
 
 
 def _watch(
-    command: list[str], folder: Path, output: Path, timeout: float, listener: Listener | None
+    command: list[str],
+    folder: Path,
+    output: Path,
+    timeout: float,
+    listener: Listener | None,
+    *,
+    began: Path | None = None,
 ) -> tuple[float, bool, int]:
     """Run the command to its end or its time limit; tell the listener what `output` gains.
 
-    Returns its seconds, whether they were too many, and the status it ended with.
+    The file `began` has to exist before BEGIN_SECONDS are over. Returns the command's seconds,
+    whether they were too many, and the status it ended with.
     """
     start = time.monotonic()
     shown = 0
@@ -160,7 +195,9 @@ def _watch(
                 guest.wait(POLL)
                 running = False
             except subprocess.TimeoutExpired:
-                timed_out = time.monotonic() - start > timeout
+                late = began is not None and not began.exists()
+                limit = min(timeout, BEGIN_SECONDS) if late else timeout
+                timed_out = time.monotonic() - start > limit
             if listener:
                 shown = _tell(output, shown, listener)
     return time.monotonic() - start, timed_out, guest.returncode
@@ -206,6 +243,7 @@ port() {{
 }}
 cd {cwd} 2>/dev/null || cd /
 export GCMA_CACHE={cache}
+: >/run/gcma/began
 sh /run/gcma/script </dev/null >$(port gcma.output) 2>$(port gcma.errors)
 echo $? >/run/gcma/status
 """
@@ -223,15 +261,18 @@ def system(
     """Run a shell script as root on the host's userland.
 
     `share` is a folder of the host that the script may write, at /run/gcma/share. `listener` gets
-    the script's output as it comes. A guest that dies of QEMU's own mistake is booted again.
+    the script's output as it comes. A guest that dies of QEMU's own mistake is booted again; one
+    whose CPUs stand still, once: what does so twice may be the kernel's.
     """
-    for _ in range(BOOTS):
+    mistakes: list[str] = []
+    while True:
         result = _system(kernel, machine, script, share=share, timeout=timeout, listener=listener)
         mistake = qemus_mistake(result)
-        if not mistake:
-            break
+        given_up = mistake == STANDING and mistake in mistakes
+        if not mistake or given_up or len(mistakes) == BOOTS - 1:
+            return result
+        mistakes.append(mistake)
         console.say(f"{mistake}: booting again")
-    return result
 
 
 def _system(
@@ -268,14 +309,16 @@ def _system(
             *_shared(share),
             *("--exec", f"sh {SHARE}/start"),
         ]
-        seconds, timed_out, _ = _watch(command, folder, folder / "output", timeout, listener)
+        output, began = folder / "output", exchange / "began"
+        seconds, timed_out, _ = _watch(command, folder, output, timeout, listener, began=began)
         log = _read(folder / "stderr")
         status = _read(exchange / "status").strip()
         end = int(_read(folder / "qemu.status").strip() or 0)
         return BootResult(
-            output=_read(folder / "output"),
+            output=_read(output),
             errors=_read(folder / "errors"),
             console=log,
+            began=began.exists(),
             status=int(status) if status else None,
             seconds=seconds,
             timed_out=timed_out,
@@ -378,12 +421,13 @@ def exact(
             *("-append", " ".join(args)),
         ]
         seconds, timed_out, end = _watch(command, folder, output, timeout, listener)
-        text = _read(log)
+        text, status = _read(log), find_status(_read(log))
         return BootResult(
             output=_read(output),
             errors=_read(folder / "stderr"),
             console=text,
-            status=find_status(text),
+            began=status is not None or bool(_read(output)),
+            status=status,
             seconds=seconds,
             timed_out=timed_out,
             panic=find_report(text),

@@ -137,6 +137,8 @@ def groups(context: Context) -> PartResult:
 
 def _guests(context: Context, *options: str) -> PartResult:
     environment = {"GCMA_TEST_FLAVOUR": context.kernel.flavour.name}
+    if context.options.soak:
+        environment["GCMA_SOAK"] = "1"
     return _pytest("guests", "guest", environment, *options)
 
 
@@ -253,8 +255,8 @@ class Part:
 
 # the longest first
 PARTS = {
+    "guests": Part(guests, 200, kernel=True),
     "selftests": Part(kernel_selftests, 130, kernel=True, kcsan=True),
-    "guests": Part(guests, 100, kernel=True),
     "models": Part(models, 60),
     "compactfit": Part(library, 40),
     "kunit": Part(kunit, 15, kernel=True, quick=True, kcsan=True),

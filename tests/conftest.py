@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A kernel in miniature: a tarball of a few files, a series of one patch."""
+"""What failures tell; a kernel in miniature: a tarball of a few files, a series of one patch."""
 
 import tarfile
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from lab import source
+from lab.errors import LabError
 from lab.targets import Linux
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\n"
@@ -84,3 +86,16 @@ def small_lab(tmp_path: Path) -> Lab:
     lab.write("patches-6.12/reserve/0001-b.patch", PATCH)
     lab.write("patches-6.12/series", "# in order\nreserve/0001-b.patch\n")
     return lab
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what a LabError tells below its line: a guest's last words, say."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    if report.failed and isinstance(error, LabError) and error.detail:
+        report.sections.append(("What the error tells", error.detail))
+    return report

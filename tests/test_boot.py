@@ -5,6 +5,7 @@ import io
 import signal
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ def result(**changes: object) -> boot.BootResult:
         "output": "",
         "errors": "",
         "console": "last words\n",
+        "began": True,
         "status": 0,
         "seconds": 9.0,
         "timed_out": False,
@@ -54,6 +56,42 @@ def test_breakpoint_that_is_not_in_memory_is_told_from_a_true_one() -> None:
     assert boot.stale_breakpoint(INT3.format(before="e9", at="10"))
     assert not boot.stale_breakpoint(INT3.format(before="cc", at="1f"))
     assert not boot.stale_breakpoint(WARNING)
+
+
+# of a guest one of whose CPUs' threads was stopped on the host
+STALL = """\
+[    5.840194] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:
+[    5.840983] rcu: \t1-...0: (1 GPs behind) idle=d33c/1/0x4000000000000000 softirq=16/17 fqs=1249
+[    5.840983] rcu: \t(detected by 0, t=5002 jiffies, g=-1159, q=1 ncpus=3)
+[    5.840983] Sending NMI from CPU 0 to CPUs 1:
+"""
+IDLE = """\
+[    5.840984] NMI backtrace for cpu 1 skipped: idling at default_idle+0xb/0x10
+[    5.840985] rcu: rcu_sched kthread starved for 5002 jiffies! g-1159 f0x0 ->state=0x0 ->cpu=2
+[    5.840986] Sending NMI from CPU 0 to CPUs 2:
+[    5.840987] NMI backtrace for cpu 2 skipped: idling at default_idle+0xb/0x10
+"""
+HANGS = """\
+[    5.840984] NMI backtrace for cpu 1
+[    5.840985] CPU: 1 UID: 0 PID: 1 Comm: swapper/0 Not tainted 6.12.117 #1
+[    5.840986] RIP: 0010:gcma_settle+0x102/0x1e0
+"""
+# the thread of RCU waits for a CPU that hangs, and that no other waits for
+STARVED = IDLE.replace("cpu 2 skipped: idling at default_idle+0xb/0x10", "cpu 2") + HANGS
+# the same, told by the CPU itself, which needs no NMI to show where it is
+ITSELF = IDLE + "[    5.840988] RIP: 0010:gcma_settle+0x102/0x1e0\n"
+
+
+def test_stall_of_a_cpu_that_stands_still_is_told_from_a_hang_of_the_kernel() -> None:
+    assert boot.standing_cpu(STALL)
+    assert boot.standing_cpu(STALL + IDLE)
+    assert not boot.standing_cpu(STALL + HANGS)
+    assert not boot.standing_cpu(STALL + STARVED)
+    assert not boot.standing_cpu(STALL + ITSELF)
+    assert not boot.standing_cpu(STALL.replace("Sending NMI", "Not sending NMI"))
+    assert not boot.standing_cpu(STALL.replace("detected stalls on CPUs/tasks", "self-detected"))
+    assert not boot.standing_cpu("\n".join(STALL.splitlines()[::2]))  # RCU waits for no CPU
+    assert not boot.standing_cpu(WARNING)
 
 
 @pytest.fixture
@@ -96,6 +134,32 @@ def test_guest_that_qemu_always_breaks_is_given_up(
 def test_guest_that_somebody_killed_does_not_boot_again(booted: list[boot.BootResult]) -> None:
     booted += [result(signal=signal.SIGKILL, status=None), result()]
     with pytest.raises(LabError, match="QEMU died of signal 9"):
+        boot.system(KERNEL, Machine(), "true").check()
+
+
+STANDING = result(console=STALL, began=False, status=None, panic="rcu: a stall", timed_out=True)
+
+
+def test_guest_whose_cpu_stands_still_boots_once_more(
+    booted: list[boot.BootResult], capsys: pytest.CaptureFixture[str]
+) -> None:
+    booted += [STANDING, result()]
+    boot.system(KERNEL, Machine(), "true").check()
+    assert "stood still before the script began" in capsys.readouterr().err
+
+
+def test_guest_whose_cpu_stands_still_twice_has_failed(booted: list[boot.BootResult]) -> None:
+    booted += [STANDING, STANDING, result()]
+    with pytest.raises(LabError, match="the kernel reported: rcu"):
+        boot.system(KERNEL, Machine(), "true").check()
+
+
+@pytest.mark.parametrize("changes", [{"began": True}, {"console": STALL + HANGS}])
+def test_guest_that_hangs_does_not_boot_again(
+    changes: dict[str, object], booted: list[boot.BootResult]
+) -> None:
+    booted += [replace(STANDING, **changes), result()]  # type: ignore[arg-type]
+    with pytest.raises(LabError, match="the kernel reported: rcu"):
         boot.system(KERNEL, Machine(), "true").check()
 
 
@@ -154,6 +218,13 @@ def test_check_passes_a_good_result() -> None:
 def test_check_says_what_went_wrong(changes: dict[str, object], message: str) -> None:
     with pytest.raises(LabError, match=message):
         result(**changes).check()
+
+
+def test_report_is_followed_by_the_consoles_end() -> None:
+    with pytest.raises(LabError) as caught:
+        result(panic="BUG: bad\nmore").check()
+    assert caught.value.detail.startswith("BUG: bad\nmore\n")
+    assert "last words" in caught.value.detail
 
 
 def test_time_limit_shows_the_consoles_end() -> None:

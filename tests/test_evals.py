@@ -19,7 +19,9 @@ from lab.machine import Machine
 from lab.measure import Event
 from tests.conftest import Lab
 
-BOOTED = BootResult("", "", "", 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"])
+BOOTED = BootResult(
+    "", "", "", True, 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"]
+)
 
 
 def brute_force(steps: tuple[tuple[bool, int], ...], frames: int, held: frozenset[int]) -> int:
@@ -108,19 +110,24 @@ def test_killed_groups_are_counted_and_the_most_kernel_memory_told() -> None:
             "events": "low 0\noom 3\noom_kill 2\noom_group_kill 0\n",
             "stat": "anon 4\nworkingset_nodereclaim 0\n",
             "peak": "peak 900\n",
+            "area ended": "policy gcma\ntenants_file 30\n",
         }
     )
     fate = memcg.read(killed)
-    assert fate == memcg.Fate(oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0)
+    assert fate == memcg.Fate(oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0, tenants=30)
     spared = replace(fate, oom_kills=0, kernel=350)
-    few, many = (load.groups for load in memcg.LOADS)
+    few, many, below = (load.name for load in memcg.LOADS)
     fates = {
         ("none", few): spared,
         ("gcma", few): replace(spared, kernel=360),
         ("none", many): replace(spared, oom_kills=1),
         ("gcma", many): fate,
+        ("none", below): spared,
+        ("gcma", below): spared,
     }
     assert memcg.values(fates) == {"memcg-oom": 1, "memcg-kernel": 2}
+    fates["gcma", below] = replace(spared, oom_kills=3, kernel=1050)
+    assert memcg.values(fates) == {"memcg-oom": 3, "memcg-kernel": 3}
 
 
 @pytest.mark.parametrize("tenants", [30, 29])

@@ -2,11 +2,12 @@
 """How `gcma test` counts."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from lab import build, paths, selftests, tests
+from lab import build, paths, process, selftests, tests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 
@@ -32,6 +33,28 @@ def test_junit_cases(tmp_path: Path) -> None:
     cases = tests.read_junit(report)
     assert tests.PartResult("lab", cases).summary == Summary(1, 2, 1)
     assert cases[3].why == "no QEMU"
+
+
+FAILING = """
+import pytest
+from lab.errors import LabError
+
+def test_guest() -> None:
+    raise LabError("the kernel reported: a stall", "last words of the guest")
+
+def test_refusal() -> None:
+    with pytest.raises(LabError):
+        raise LabError("no such size", "nobody asks")
+"""
+
+
+def test_failure_of_a_guest_shows_what_the_guest_said(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(FAILING)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tests.conftest"]
+    answer = process.run([*command, str(tmp_path / "test_it.py")], check=False, cwd=paths.REPO)
+    assert "1 failed, 1 passed" in answer.stdout
+    assert "\nlast words of the guest\n" in answer.stdout
+    assert answer.stdout.count("nobody asks") == 0
 
 
 def test_programs_of_a_kselftest_makefile(tmp_path: Path) -> None:
@@ -87,7 +110,7 @@ def test_every_program_of_the_folder_is_run() -> None:
 
 
 def test_unknown_part_lists_the_known_ones() -> None:
-    with pytest.raises(LabError, match="unknown part all: choose one of selftests, guests"):
+    with pytest.raises(LabError, match="unknown part all: choose one of guests, selftests"):
         tests.run(tests.Options(), "all")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a large area does to small memory cgroups whose processes read many files."""
+"""What a large area does to limited memory cgroups whose processes read many files."""
 
 import re
 from collections.abc import Mapping
@@ -21,14 +21,34 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Load:
-    """So many groups, each with a limit and a process that reads so many files."""
+    """So many groups, each with a process that reads so many files, and a limit.
+
+    Either each has its own, or all have one together: the limit of the group that they are in.
+    """
 
     groups: int
     limit_kib: int
     files: int
+    together: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.groups} below one limit" if self.together else str(self.groups)
+
+    @property
+    def limits(self) -> str:
+        """What a table says of them."""
+        whose = "together" if self.together else "each"
+        return (
+            f"{self.groups} with {self.limit_kib / 1024:g} MiB {whose}, {self.files:,} files each"
+        )
+
+    def max_of(self, *, each: bool) -> str:
+        """memory.max of each of the groups, or of the one they are in."""
+        return f"{self.limit_kib}K" if each != self.together else "max"
 
 
-LOADS = (Load(1, 48 * 1024, 45_000), Load(200, 1024, 450))
+LOADS = (Load(1, 48 * 1024, 45_000), Load(200, 1024, 450), Load(100, 48 * 1024, 450, together=True))
 
 # The kernel's memory of all groups is sampled, as it has no peak of its own.
 SCRIPT = """\
@@ -40,10 +60,11 @@ echo 3 >/proc/sys/vm/drop_caches
 group=/sys/fs/cgroup/readers
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir $group
+echo {max_of_all} >$group/memory.max
 echo +memory >$group/cgroup.subtree_control
 reader() {{ # NUMBER
 	mkdir $group/$1
-	echo {limit_kib}K >$group/$1/memory.max
+	echo {max_of_each} >$group/$1/memory.max
 	sh -c "echo 0 >$group/$1/cgroup.procs
 		exec files read /disk/files $(($1 * {files})) {files} {rounds}" || true
 }}
@@ -63,6 +84,7 @@ section stat
 cat $group/memory.stat
 section peak
 echo "peak $(cat $group/memory.peak)"
+area ended
 """
 
 
@@ -74,6 +96,7 @@ class Fate:
     kernel: int  # bytes, the most that was seen
     peak: int  # bytes of all memory
     nodes_reclaimed: int
+    tenants: int  # pages
 
     @property
     def counters(self) -> dict[str, float]:
@@ -82,6 +105,7 @@ class Fate:
             "kernel, bytes": self.kernel,
             "peak, bytes": self.peak,
             "workingset_nodereclaim": self.nodes_reclaimed,
+            "tenants_file": self.tenants,
         }
 
 
@@ -93,6 +117,7 @@ def read(output: Output) -> Fate:
         kernel=max(map(int, kernel)),
         peak=measure.counters(output["peak"])["peak"],
         nodes_reclaimed=measure.counters(output["stat"])["workingset_nodereclaim"],
+        tenants=measure.counters(output["area ended"]).get("tenants_file", 0),
     )
 
 
@@ -101,13 +126,14 @@ def _guest(kernels: Kernels, policy: str, load: Load) -> Guest:
         disk=workloads.ram_disk(DISK_MIB),
         all_files=load.groups * load.files,
         file_bytes=FILE_BYTES,
-        limit_kib=load.limit_kib,
+        max_of_all=load.max_of(each=False),
+        max_of_each=load.max_of(each=True),
         files=load.files,
         rounds=ROUNDS,
         last=load.groups - 1,
     )
     return Guest(
-        f"{policy}, {load.groups} groups",
+        f"{policy}, {load.name}",
         kernels("prod"),
         machine.beside(MEMORY_MIB, AREA_MIB, 1, policy),
         script,
@@ -115,9 +141,9 @@ def _guest(kernels: Kernels, policy: str, load: Load) -> Guest:
     )
 
 
-def values(fates: Mapping[tuple[str, int], Fate]) -> dict[str, float]:
-    """The figures: by policy and number of groups, the worst of both numbers."""
-    pairs = [(fates["gcma", load.groups], fates["none", load.groups]) for load in LOADS]
+def values(fates: Mapping[tuple[str, str], Fate]) -> dict[str, float]:
+    """The figures: by policy and name of the load, the worst of all loads."""
+    pairs = [(fates["gcma", load.name], fates["none", load.name]) for load in LOADS]
     return {
         "memcg-oom": max(gcma.oom_kills - none.oom_kills for gcma, none in pairs),
         "memcg-kernel": max(gcma.kernel / none.kernel for gcma, none in pairs),
@@ -127,40 +153,37 @@ def values(fates: Mapping[tuple[str, int], Fate]) -> dict[str, float]:
 def memcg(kernels: Kernels) -> Outcome:
     """kernel memory and OOM kills of small memory cgroups beside a large area"""
     guests = {
-        (policy, load.groups): _guest(kernels, policy, load)
-        for load in LOADS
-        for policy in POLICIES
+        (policy, load.name): _guest(kernels, policy, load) for load in LOADS for policy in POLICIES
     }
     outputs = run_all("memcg", list(guests.values()), SECONDS)
     fates = {key: read(outputs[guest.name]) for key, guest in guests.items()}
     rows: list[list[Cell]] = [
         [
-            *(groups, policy, fate.oom_kills),
-            *(round(fate.kernel / MIB, 1), round(fate.peak / MIB, 1), fate.nodes_reclaimed),
+            *(name, policy, fate.oom_kills),
+            *(round(fate.kernel / MIB, 1), round(fate.peak / MIB, 1)),
+            *(fate.nodes_reclaimed, fate.tenants),
         ]
-        for (policy, groups), fate in fates.items()
+        for (policy, name), fate in fates.items()
     ]
     lines = [
         Line(
             policy,
-            [(float(at), fates[policy, load.groups].kernel / MIB) for at, load in enumerate(LOADS)],
+            [(float(at), fates[policy, load.name].kernel / MIB) for at, load in enumerate(LOADS)],
         )
         for policy in POLICIES
     ]
-    limits = "; ".join(
-        f"{load.groups} with {load.limit_kib / 1024:g} MiB and {load.files:,} files each"
-        for load in LOADS
-    )
+    limits = "; ".join(load.limits for load in LOADS)
     columns = ("groups", "policy", "OOM kills", "kernel memory, MiB", "all memory, MiB")
     return Outcome(
         [outputs[guest.name].run(counters=fates[key].counters) for key, guest in guests.items()],
         [
             Table(
                 "Groups whose processes read many files",
-                (*columns, "nodes reclaimed"),
+                (*columns, "nodes reclaimed", "pages in tenants"),
                 rows,
                 f"Groups: {limits}, of {FILE_BYTES // 1024} KiB, read {ROUNDS} times beside an area"
-                f" of {AREA_MIB} MiB. Memory: the most of all groups together. Nodes: of shadows.",
+                f" of {AREA_MIB} MiB. Memory: the most of all groups together. Nodes: of shadows."
+                " Tenants: of the area, at the end.",
             )
         ],
         [
@@ -170,7 +193,7 @@ def memcg(kernels: Kernels) -> Outcome:
                 "groups",
                 "MiB",
                 lines,
-                groups=[str(load.groups) for load in LOADS],
+                groups=[load.name for load in LOADS],
             )
         ],
         values(fates),
