@@ -36,7 +36,7 @@
 #define ENTER_BIT	1  /* mutant: gcma_enter(): look at the frame's bit */
 #define ENTER_WORD	2  /* mutant: gcma_enter(): look at the word, which may say LOST */
 #define SET_SLOT	3  /* mutant: gcma_enter(): announces the frame */
-#define ALLOC_WAIT	4  /* mutant: gcma_wait_for_copies() */
+#define ALLOC_WAIT	4  /* mutant: gcma_revoke() */
 #define CLAIM_KEY	5  /* mutant: gcma_claim(): look at the key */
 #define CLAIM_WORD	6  /* mutant: gcma_claim(): only if the word is the same */
 #define COMMIT_WORD	7  /* mutant: gcma_publish(): only if the frame is not LOST */

@@ -28,8 +28,8 @@
  *
  * One of the two sees the other. The page cache, the frame table and the lists
  * are not touched at all: they find out later. A frame is scrubbed when the
- * primary releases it, before its bit is cleared, which changes its generation
- * and so makes all older entries that name it worthless.
+ * primary releases it, before its bit is cleared: it has no tenant then, and the
+ * next one has another generation, so all older entries that name it are worthless.
  *
  * An entry has room for few generation bits on 32-bit machines. It would do
  * without any: a slot holds what the latest eviction from this slot left there,
@@ -188,7 +188,7 @@ static void gcma_unlink(struct gcma *g, u32 frame, enum gcma_list list)
 
 static __always_inline void gcma_exit(void)
 {
-	/* The copy is complete: both pair with gcma_wait_for_copies(). */
+	/* The copy is complete: both pair with gcma_revoke(). */
 	smp_store_release(this_cpu_ptr(&gcma_hazard), 0);
 	clear_bit_unlock(smp_processor_id(), gcma_copying);
 	preempt_enable();
@@ -208,7 +208,7 @@ static __always_inline bool gcma_enter(struct gcma *g, u32 frame)
 	VM_WARN_ON_ONCE(__this_cpu_read(gcma_hazard));
 	WRITE_ONCE(*this_cpu_ptr(&gcma_hazard), gcma_pfn(g, frame));
 	set_bit(smp_processor_id(), gcma_copying);
-	smp_mb__after_atomic(); /* pairs with gcma_wait_for_copies() */
+	smp_mb__after_atomic(); /* pairs with gcma_revoke() */
 	if (!gcma_revoked(g, frame)) {
 		/*
 		 * A clear bit may also mean that a primary came and went since
@@ -224,8 +224,10 @@ static __always_inline bool gcma_enter(struct gcma *g, u32 frame)
 }
 
 /* After this no CPU touches the memory of the range, whose bits are set. */
-static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
+static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
+			unsigned long count)
 {
+	unsigned long pfn = r->cma->base_pfn + frame;
 	unsigned int word, cpu;
 
 	smp_mb(); /* pairs with gcma_enter() */
@@ -283,12 +285,6 @@ static struct gcma *gcma_claim(void *entry, u32 *frame,
 	return atomic_cmpxchg(&f->word, word, word | GCMA_OWNER) == word ? g : NULL;
 }
 
-/* May the frame be lent? Not to a primary's, nor if its memory is bad. */
-static bool gcma_lendable(const struct gcma *g, u32 frame)
-{
-	return !gcma_revoked(g, frame) && !PageHWPoison(gcma_page(g, frame));
-}
-
 /*
  * Take the frame that is longest on @list, or -1. Those that cannot be lent leave the
  * list on the way, each of them once: gcma_lend() links them again. Tenants that have
@@ -309,7 +305,8 @@ static long gcma_take_from(struct gcma *g, enum gcma_list list)
 		    atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word)
 			continue;
 		gcma_unlink(g, frame, list);
-		lend = gcma_lendable(g, frame);
+		/* Not if it is a primary's, nor if its memory is bad. */
+		lend = !gcma_revoked(g, frame) && !PageHWPoison(gcma_page(g, frame));
 		if (word & GCMA_INTACT)
 			gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
 		if (lend)
@@ -511,25 +508,21 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 
 	if (!shadow || (long)(atomic_long_read(gcma_passed(folio)) - passes) > 0) {
 		__gcma_store_end(copies, shadow);
-		__filemap_remove_folio(folio, shadow);
-		return;
-	}
-	if (!order) {
+		copies = NULL;
+	} else if (!order) {
 		shadow = gcma_publish(&copies, &xas, shadow);
-		__filemap_remove_folio(folio, shadow);
-		return;
 	}
 	/* One shadow stands for all pages: orders below XA_CHUNK_SHIFT split in place. */
 	__filemap_remove_folio(folio, shadow);
+	if (!copies)
+		return;
 	mapping_set_update(&xas, mapping);
 	xas_split(&xas, shadow, order);
-	while (copies) {
-		void *entry = gcma_publish(&copies, &xas, shadow);
-
-		xas_store(&xas, entry);
-	}
+	while (copies)
+		xas_store(&xas, gcma_publish(&copies, &xas, shadow));
 }
 
+/* @passed: they were good, but the content was to be invalidated. */
 void __gcma_store_end(void *copies, bool passed)
 {
 	while (copies) {
@@ -726,12 +719,6 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 
 /* ------ the policy ---------------------------------------------------- */
 
-static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
-			unsigned long count)
-{
-	gcma_wait_for_copies(r->cma->base_pfn + frame, count);
-}
-
 /*
  * Discard the tenant of a frame that a primary is done with. Its bit is still set,
  * so it cannot be lent. If the frame has an owner, he finds it LOST and puts it.
@@ -788,13 +775,6 @@ static void gcma_lend(struct cma_reserve *r, unsigned long frame,
 	gcma_batches(r->tenants, frame, count, gcma_lend_frame);
 }
 
-static void gcma_free(struct gcma *g)
-{
-	vfree(g->frames);
-	free_percpu(g->counters);
-	memset(g, 0, sizeof(*g));
-}
-
 static int gcma_create(struct cma_reserve *r)
 {
 	struct gcma *g = &gcma_areas[gcma_nr_areas];
@@ -808,7 +788,8 @@ static int gcma_create(struct cma_reserve *r)
 	g->counters = __alloc_percpu(GCMA_NR_COUNTERS * sizeof(long), sizeof(long));
 	g->frames = vzalloc(array_size(nr + GCMA_NR_LISTS, sizeof(*g->frames)));
 	if (!g->counters || !g->frames) {
-		gcma_free(g);
+		vfree(g->frames);
+		free_percpu(g->counters);
 		return -ENOMEM;
 	}
 	for (frame = nr; frame < nr + GCMA_NR_LISTS; frame++)
