@@ -49,7 +49,6 @@
 #include <linux/shmem_fs.h>
 #include <linux/swap.h>
 #include <linux/vmalloc.h>
-#include <kunit/static_stub.h>
 #include <trace/events/gcma.h>
 
 #include "gcma.h"
@@ -60,9 +59,6 @@
 
 /* Looks at frames of a list before giving up: bounds a store. */
 #define GCMA_SCAN		16
-
-/* Frames looked at under one hold of gcma.lock: bounds the time with irqs off. */
-#define GCMA_BATCH		256UL
 
 /* Nodes of shadows are kept for tenants of no more than this part of memory. */
 #define GCMA_NODE_SHARE		8
@@ -720,59 +716,40 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 /* ------ the policy ---------------------------------------------------- */
 
 /*
- * Discard the tenant of a frame that a primary is done with. Its bit is still set,
- * so it cannot be lent. If the frame has an owner, he finds it LOST and puts it.
+ * Discard the tenants of frames that a primary is done with. Their bits are still set,
+ * so they cannot be lent. If a frame has an owner, he finds it LOST and puts it.
  */
-static void gcma_scrub_frame(struct gcma *g, u32 frame)
+static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
+		       unsigned long count)
 {
-	struct gcma_frame *f = &g->frames[frame];
-	u32 word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
+	struct gcma *g = r->tenants;
 
-	if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
-		gcma_unlink(g, frame, gcma_list_of(f));
-		gcma_count(g, GCMA_revoked, 1);
+	guard(spinlock_irqsave)(&g->lock);
+	for (; count--; frame++) {
+		struct gcma_frame *f = &g->frames[frame];
+		u32 word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
+
+		if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
+			gcma_unlink(g, frame, gcma_list_of(f));
+			gcma_count(g, GCMA_revoked, 1);
+		}
 	}
 }
 
 /*
- * Lend a scrubbed frame again, after all others. Only now that its bit is clear, or
- * gcma_take_from() would drop it from the list for good.
+ * Lend scrubbed frames again, after all others. Only now that their bits are clear, or
+ * gcma_take_from() would drop them from the list for good.
  */
-static void gcma_lend_frame(struct gcma *g, u32 frame)
-{
-	struct gcma_frame *f = &g->frames[frame];
-
-	if (gcma_frame_state(f) == GCMA_FREE && f->next == GCMA_UNLINKED)
-		gcma_link(g, frame, GCMA_FREE_LIST, true);
-}
-
-static void gcma_batch(struct gcma *g, u32 frame, unsigned long count,
-		       void (*do_frame)(struct gcma *g, u32 frame))
-{
-	KUNIT_STATIC_STUB_REDIRECT(gcma_batch, g, frame, count, do_frame);
-	guard(spinlock_irqsave)(&g->lock);
-	while (count--)
-		do_frame(g, frame++);
-}
-
-static void gcma_batches(struct gcma *g, u32 frame, unsigned long count,
-			 void (*do_frame)(struct gcma *g, u32 frame))
-{
-	for (; count > GCMA_BATCH; count -= GCMA_BATCH, frame += GCMA_BATCH)
-		gcma_batch(g, frame, GCMA_BATCH, do_frame);
-	gcma_batch(g, frame, count, do_frame);
-}
-
-static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
-		       unsigned long count)
-{
-	gcma_batches(r->tenants, frame, count, gcma_scrub_frame);
-}
-
 static void gcma_lend(struct cma_reserve *r, unsigned long frame,
 		      unsigned long count)
 {
-	gcma_batches(r->tenants, frame, count, gcma_lend_frame);
+	struct gcma *g = r->tenants;
+
+	guard(spinlock_irqsave)(&g->lock);
+	for (; count--; frame++)
+		if (gcma_frame_state(&g->frames[frame]) == GCMA_FREE &&
+		    g->frames[frame].next == GCMA_UNLINKED)
+			gcma_link(g, frame, GCMA_FREE_LIST, true);
 }
 
 static int gcma_create(struct cma_reserve *r)

@@ -1116,31 +1116,49 @@ static void __init gcma_test_store_while_scrubbing(struct kunit *test)
 }
 
 /* Many pages a bit: interrupts are off for a batch at a time all the same. */
-static unsigned long kunit_largest;
+#define KUNIT_BATCH	256UL
 
-static void kunit_batch(struct gcma *g, u32 frame, unsigned long count,
-			void (*do_frame)(struct gcma *g, u32 frame))
+static unsigned long kunit_scrubbed, kunit_lent, kunit_largest;
+
+static void kunit_scrub(struct cma_reserve *r, unsigned long frame,
+			unsigned long count)
 {
+	kunit_scrubbed += count;
 	kunit_largest = max(kunit_largest, count);
-	guard(spinlock_irqsave)(&g->lock);
-	while (count--)
-		do_frame(g, frame++);
+	gcma_scrub(r, frame, count);
+}
+
+static void kunit_lend(struct cma_reserve *r, unsigned long frame,
+		       unsigned long count)
+{
+	kunit_lent += count;
+	kunit_largest = max(kunit_largest, count);
+	gcma_lend(r, frame, count);
 }
 
 static void __init gcma_test_scrub_in_batches(struct kunit *test)
 {
+	static const struct cma_policy ops = {
+		.revoke = gcma_revoke,
+		.scrub = kunit_scrub,
+		.lend = kunit_lend,
+	};
 	struct gcma_kunit *k = test->priv;
 	struct page *page;
 
 	/* all of the area is one bit, as a huge page is of an area of these */
-	BUILD_BUG_ON(KUNIT_PAGES < 2 * GCMA_BATCH);
+	BUILD_BUG_ON(KUNIT_PAGES < 2 * KUNIT_BATCH);
 	k->cma.order_per_bit = ilog2(KUNIT_PAGES);
+	kunit_scrubbed = 0;
+	kunit_lent = 0;
 	kunit_largest = 0;
-	kunit_activate_static_stub(test, gcma_batch, kunit_batch);
+	k->cma.reserve->ops = &ops;
 	page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, KUNIT_PAGES));
-	kunit_deactivate_static_stub(test, gcma_batch);
-	KUNIT_EXPECT_EQ(test, kunit_largest, GCMA_BATCH);
+	k->cma.reserve->ops = &gcma_policy;
+	KUNIT_EXPECT_EQ(test, kunit_scrubbed, KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, kunit_lent, KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, kunit_largest, KUNIT_BATCH);
 }
 
 /* LOADING, copied, taken and released: the copy was made in time. */
