@@ -49,11 +49,6 @@
 /* How long to wait before looking at quarantined pages again. */
 #define CMA_QUARANTINE_DELAY	HZ
 
-static struct page *cma_page(const struct cma *cma, unsigned long frame)
-{
-	return pfn_to_page(cma->base_pfn + frame);
-}
-
 /* ------ allocation ---------------------------------------------------- */
 
 /* cma_alloc_folio() wants a compound page, of which only the head is referenced. */

@@ -71,6 +71,11 @@ static inline bool cma_reserved(const struct cma *cma)
 	return IS_ENABLED(CONFIG_CMA_RESERVE) && cma->reserve;
 }
 
+static inline struct page *cma_page(const struct cma *cma, unsigned long frame)
+{
+	return pfn_to_page(cma->base_pfn + frame);
+}
+
 int cma_reserve_create(struct cma *cma);
 void cma_reserve_free(struct cma_reserve *r);
 bool cma_reserve_activate(struct cma *cma);

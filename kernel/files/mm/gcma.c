@@ -127,11 +127,6 @@ static unsigned long gcma_pfn(const struct gcma *g, u32 frame)
 	return g->cma->base_pfn + frame;
 }
 
-static struct page *gcma_page(const struct gcma *g, u32 frame)
-{
-	return pfn_to_page(gcma_pfn(g, frame));
-}
-
 /*
  * Neighbouring pages are evicted and read together, so they share the area and
  * the sample.
@@ -248,7 +243,7 @@ static void gcma_put(struct gcma *g, u32 frame)
 	struct gcma_frame *f = &g->frames[frame];
 
 	if (want_init_on_free() && gcma_enter(g, frame)) {
-		clear_highpage(gcma_page(g, frame));
+		clear_highpage(cma_page(g->cma, frame));
 		gcma_exit();
 	}
 	guard(spinlock_irqsave)(&g->lock);
@@ -302,7 +297,7 @@ static long gcma_take_from(struct gcma *g, enum gcma_list list)
 			continue;
 		gcma_unlink(g, frame, list);
 		/* Not if it is a primary's, nor if its memory is bad. */
-		lend = !gcma_revoked(g, frame) && !PageHWPoison(gcma_page(g, frame));
+		lend = !gcma_revoked(g, frame) && !PageHWPoison(cma_page(g->cma, frame));
 		if (word & GCMA_INTACT)
 			gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
 		if (lend)
@@ -434,7 +429,7 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 		gcma_put(g, frame);
 		return copies;
 	}
-	copy_highpage(gcma_page(g, frame), folio_page(folio, i));
+	copy_highpage(cma_page(g->cma, frame), folio_page(folio, i));
 	gcma_exit();
 	trace_gcma_copy(folio->mapping, folio->index + i, gcma_pfn(g, frame));
 	return gcma_mk_entry(g, frame, word);
@@ -499,13 +494,12 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 			 unsigned long passes)
 {
 	struct address_space *mapping = folio->mapping;
-	unsigned int order = folio_order(folio);
 	XA_STATE(xas, &mapping->i_pages, folio->index);
 
 	if (!shadow || (long)(atomic_long_read(gcma_passed(folio)) - passes) > 0) {
 		__gcma_store_end(copies, shadow);
 		copies = NULL;
-	} else if (!order) {
+	} else if (!folio_test_large(folio)) {
 		shadow = gcma_publish(&copies, &xas, shadow);
 	}
 	/* One shadow stands for all pages: orders below XA_CHUNK_SHIFT split in place. */
@@ -513,7 +507,7 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 	if (!copies)
 		return;
 	mapping_set_update(&xas, mapping);
-	xas_split(&xas, shadow, order);
+	xas_split(&xas, shadow, folio_order(folio));
 	while (copies)
 		xas_store(&xas, gcma_publish(&copies, &xas, shadow));
 }
@@ -565,11 +559,11 @@ void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	if (!g)
 		return NULL;
 	/* A poisoned frame takes its data with it: read the disk. */
-	if (PageHWPoison(gcma_page(g, frame)) || !gcma_enter(g, frame)) {
+	if (PageHWPoison(cma_page(g->cma, frame)) || !gcma_enter(g, frame)) {
 		gcma_put(g, frame);
 		return NULL;
 	}
-	copy_highpage(folio_page(folio, 0), gcma_page(g, frame));
+	copy_highpage(folio_page(folio, 0), cma_page(g->cma, frame));
 	gcma_exit();
 	flush_dcache_folio(folio);
 	trace_gcma_fill(mapping, index, gcma_pfn(g, frame));

@@ -372,7 +372,7 @@ static void kunit_take(struct gcma_kunit *k, unsigned long frame,
 	bitmap_set(k->cma.bitmap, frame, count);
 	spin_unlock_irqrestore(&k->cma.lock, flags);
 	cma_reserve_take(&k->cma, gcma_pfn(k->g, frame), count, GFP_KERNEL);
-	memset(page_address(gcma_page(k->g, frame)), 0xff, count << PAGE_SHIFT);
+	memset(page_address(cma_page(&k->cma, frame)), 0xff, count << PAGE_SHIFT);
 }
 
 static void kunit_release(struct gcma_kunit *k, unsigned long frame,
@@ -436,7 +436,7 @@ static void kunit_check(struct kunit *test)
 		KUNIT_ASSERT_FALSE(test, kunit_linked(f));
 		KUNIT_ASSERT_EQ(test, gcma_frame_state(f), GCMA_FREE);
 		KUNIT_ASSERT_TRUE_MSG(test, gcma_revoked(k->g, frame) ||
-				      PageHWPoison(gcma_page(k->g, frame)),
+				      PageHWPoison(cma_page(&k->cma, frame)),
 				      "frame %lu is lost", frame);
 	}
 }
@@ -1485,7 +1485,7 @@ static void __init gcma_test_placement(struct kunit *test)
 	kunit_evict(k, first, 1);
 	KUNIT_EXPECT_EQ(test, kunit_frame(k, first), KUNIT_PAGES - 1);
 	page = cma_alloc(&k->cma, 8, 0, true);
-	KUNIT_EXPECT_PTR_EQ(test, page, gcma_page(k->g, 0));
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 0));
 	cma_release(&k->cma, page, 8);
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, first, 1));
 
@@ -1680,12 +1680,12 @@ static void __init gcma_test_poison(struct kunit *test)
 
 	kunit_evict(k, index, 1);
 	frame = kunit_frame(k, index);
-	SetPageHWPoison(gcma_page(k->g, frame));
+	SetPageHWPoison(cma_page(&k->cma, frame));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
 	kunit_check_settled(test);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 	KUNIT_EXPECT_NE(test, kunit_frame(k, index), frame);
-	ClearPageHWPoison(gcma_page(k->g, frame));
+	ClearPageHWPoison(cma_page(&k->cma, frame));
 
 	/* the frame left the list; a primary that passes through restores it */
 	kunit_take(k, frame, 1);
@@ -1705,7 +1705,7 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	/* the whole area, full of tenants; released in parts */
 	kunit_fill_area(k);
 	page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
-	KUNIT_ASSERT_PTR_EQ(test, page, gcma_page(k->g, 0));
+	KUNIT_ASSERT_PTR_EQ(test, page, cma_page(&k->cma, 0));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, 1, 0, true));
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
