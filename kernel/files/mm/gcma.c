@@ -103,8 +103,8 @@ static struct gcma *gcma_locate(u32 *frame)
 {
 	struct gcma *g = gcma_areas;
 
-	while (*frame >= g->cma->count)
-		*frame -= g++->cma->count;
+	while (*frame >= g->nr_frames)
+		*frame -= g++->nr_frames;
 	return g;
 }
 
@@ -124,7 +124,7 @@ static bool gcma_holds(const struct gcma *g, u32 frame, u32 word, void *entry)
 
 static unsigned long gcma_pfn(const struct gcma *g, u32 frame)
 {
-	return g->cma->base_pfn + frame;
+	return g->base_pfn + frame;
 }
 
 /*
@@ -156,7 +156,7 @@ static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 static void gcma_link(struct gcma *g, u32 frame, enum gcma_list list, bool tail)
 {
 	struct gcma_frame *f = &g->frames[frame];
-	u32 head = g->cma->count + list;
+	u32 head = g->nr_frames + list;
 
 	f->prev = tail ? g->frames[head].prev : head;
 	f->next = g->frames[f->prev].next;
@@ -243,7 +243,7 @@ static void gcma_put(struct gcma *g, u32 frame)
 	struct gcma_frame *f = &g->frames[frame];
 
 	if (want_init_on_free() && gcma_enter(g, frame)) {
-		clear_highpage(cma_page(g->cma, frame));
+		clear_highpage(pfn_to_page(gcma_pfn(g, frame)));
 		gcma_exit();
 	}
 	guard(spinlock_irqsave)(&g->lock);
@@ -283,7 +283,7 @@ static struct gcma *gcma_claim(void *entry, u32 *frame,
  */
 static long gcma_take_from(struct gcma *g, enum gcma_list list)
 {
-	u32 head = g->cma->count + list, frame = g->frames[head].next, next;
+	u32 head = g->nr_frames + list, frame = g->frames[head].next, next;
 	int tries = GCMA_SCAN;
 
 	for (; tries-- && frame != head; frame = next) {
@@ -293,11 +293,12 @@ static long gcma_take_from(struct gcma *g, enum gcma_list list)
 
 		next = f->next;
 		if (word & GCMA_OWNER ||
-		    atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word)
+		    (word & GCMA_INTACT &&
+		     atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word))
 			continue;
 		gcma_unlink(g, frame, list);
 		/* Not if it is a primary's, nor if its memory is bad. */
-		lend = !gcma_revoked(g, frame) && !PageHWPoison(cma_page(g->cma, frame));
+		lend = !gcma_revoked(g, frame) && !PageHWPoison(pfn_to_page(gcma_pfn(g, frame)));
 		if (word & GCMA_INTACT)
 			gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
 		if (lend)
@@ -429,9 +430,10 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 		gcma_put(g, frame);
 		return copies;
 	}
-	copy_highpage(cma_page(g->cma, frame), folio_page(folio, i));
+	copy_highpage(pfn_to_page(gcma_pfn(g, frame)), folio_page(folio, i));
 	gcma_exit();
-	trace_gcma_copy(folio->mapping, folio->index + i, gcma_pfn(g, frame));
+	if (trace_gcma_copy_enabled())
+		trace_gcma_copy(folio->mapping, folio->index + i, gcma_pfn(g, frame));
 	return gcma_mk_entry(g, frame, word);
 }
 
@@ -559,14 +561,15 @@ void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	if (!g)
 		return NULL;
 	/* A poisoned frame takes its data with it: read the disk. */
-	if (PageHWPoison(cma_page(g->cma, frame)) || !gcma_enter(g, frame)) {
+	if (PageHWPoison(pfn_to_page(gcma_pfn(g, frame))) || !gcma_enter(g, frame)) {
 		gcma_put(g, frame);
 		return NULL;
 	}
-	copy_highpage(folio_page(folio, 0), cma_page(g->cma, frame));
+	copy_highpage(folio_page(folio, 0), pfn_to_page(gcma_pfn(g, frame)));
 	gcma_exit();
 	flush_dcache_folio(folio);
-	trace_gcma_fill(mapping, index, gcma_pfn(g, frame));
+	if (trace_gcma_fill_enabled())
+		trace_gcma_fill(mapping, index, gcma_pfn(g, frame));
 	/* Now, while the folio is locked and nobody else's. */
 	workingset_refault(folio, g->frames[frame].shadow);
 	folio->private = entry;
@@ -600,7 +603,9 @@ bool gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 			struct gcma_frame *f = &g->frames[frame];
 
 			gcma_note_hit(g, gcma_list_of(f));
-			trace_gcma_load(f->mapping, f->index, gcma_pfn(g, frame));
+			if (trace_gcma_load_enabled())
+				trace_gcma_load(f->mapping, f->index,
+						gcma_pfn(g, frame));
 			gcma_count(g, GCMA_loads, 1);
 		} else {
 			folio->private = NULL;
@@ -754,6 +759,8 @@ static int gcma_create(struct cma_reserve *r)
 	if (r->cma->count > GCMA_FRAME_MASK - gcma_nr_frames)
 		return -E2BIG; /* tenant entries have no room for it */
 	g->cma = r->cma;
+	g->base_pfn = r->cma->base_pfn;
+	g->nr_frames = nr;
 	g->first = gcma_nr_frames;
 	spin_lock_init(&g->lock);
 	g->counters = __alloc_percpu(GCMA_NR_COUNTERS * sizeof(long), sizeof(long));

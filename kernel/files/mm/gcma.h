@@ -81,6 +81,8 @@ enum gcma_admission {
 /**
  * struct gcma - the tenants of an area
  * @cma: the area
+ * @base_pfn: its first page
+ * @nr_frames: its size, and that of @frames without the list heads
  * @first: frames of the areas before it: number of its first one in tenant entries
  * @lock: protects the lists and admission; nests inside i_pages, outermost of
  *	its own; irqs off because i_pages is taken in interrupts
@@ -93,7 +95,9 @@ enum gcma_admission {
  */
 struct gcma {
 	struct cma *cma;
-	unsigned long first;
+	unsigned long base_pfn;
+	u32 nr_frames;
+	u32 first;
 	spinlock_t lock; /* see above */
 	struct gcma_frame *frames;
 	unsigned long len[GCMA_NR_LISTS];
