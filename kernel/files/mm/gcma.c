@@ -153,7 +153,8 @@ static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 	return gcma_sample(gcma_hash(f->mapping, f->index));
 }
 
-static void gcma_link(struct gcma *g, u32 frame, enum gcma_list list, bool tail)
+static __always_inline void gcma_link(struct gcma *g, u32 frame,
+				      enum gcma_list list, bool tail)
 {
 	struct gcma_frame *f = &g->frames[frame];
 	u32 head = g->nr_frames + list;
@@ -470,7 +471,8 @@ void *__gcma_store_begin(struct folio *folio)
  * Makes @xas the slot of the first of @copies, which it takes off. Returns what has to
  * stand there: its entry, or @shadow if the frame was scrubbed since it was filled.
  */
-static void *gcma_publish(void **copies, struct xa_state *xas, void *shadow)
+static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
+					  void *shadow)
 {
 	void *entry = *copies;
 	u32 frame;
