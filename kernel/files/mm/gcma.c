@@ -282,7 +282,7 @@ static struct gcma *gcma_claim(void *entry, u32 *frame,
  * list on the way, each of them once: gcma_lend() links them again. Tenants that have
  * an owner are his to put.
  */
-static long gcma_take_from(struct gcma *g, enum gcma_list list)
+static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 {
 	u32 head = g->nr_frames + list, frame = g->frames[head].next, next;
 	int tries = GCMA_SCAN;
