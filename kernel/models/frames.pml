@@ -24,7 +24,7 @@
  *
  * step                         kernel
  * ----                         ------
- * TAKE_FREE, TAKE_VICTIM       gcma_store_page(), gcma_take_free(), gcma_take_victim()
+ * TAKE_FREE, TAKE_VICTIM       gcma_copy_page(), gcma_take_from()
  * LOOK, CLAIM                  gcma_claim()
  * ANNOUNCE, COPY               gcma_enter(), copy_highpage(), gcma_exit()
  * put()                        gcma_put()
@@ -34,21 +34,20 @@
  * With -DLEAVE_OUT=name one look or order is left out; see hazard.pml.
  */
 #define ENTER_BIT	1  /* mutant: gcma_enter(): look at the frame's bit */
-#define ENTER_WORD	2  /* mutant: gcma_enter(): second look at the word */
+#define ENTER_WORD	2  /* mutant: gcma_enter(): look at the word, which may say LOST */
 #define SET_SLOT	3  /* mutant: gcma_enter(): announces the frame */
-#define ALLOC_WAIT	4  /* mutant: gcma_wait_for_copies() */
+#define ALLOC_WAIT	4  /* mutant: gcma_revoke() */
 #define CLAIM_KEY	5  /* mutant: gcma_claim(): look at the key */
 #define CLAIM_WORD	6  /* mutant: gcma_claim(): only if the word is the same */
-#define COMMIT_WORD	7  /* mutant: __gcma_store_commit(): only if the word is the same */
-#define PUT_GEN		8  /* mutant: gcma_put(): a new generation */
-#define RECYCLE_GEN	9  /* mutant: gcma_take_victim(): a new generation */
-#define RECYCLE_STORED	10 /* mutant: gcma_take_victim(): only frames that are STORED */
-#define SCRUB_GEN	11 /* mutant: gcma_scrub(): a new generation */
-#define SCRUB_UNLINK	12 /* mutant: gcma_scrub(): what was STORED leaves its list */
-#define SCRUB_FIRST	13 /* mutant: cma_give_back(): scrub before the bits are cleared */
-#define LEND_LAST	14 /* mutant: cma_give_back(): lend after the bits are cleared */
-#define LEND_UNLINKED	15 /* mutant: gcma_lend(): only frames that are on no list */
-#define IDLE		16 /* mutant: gcma_idle(): look at the references */
+#define COMMIT_WORD	7  /* mutant: gcma_publish(): only if the frame is not LOST */
+#define STORE_GEN	8  /* mutant: gcma_copy_page(): a new generation */
+#define RECYCLE_STORED	9  /* mutant: gcma_take_from(): only frames that are STORED */
+#define SCRUB_LOST	10 /* mutant: gcma_scrub(): what has an owner is LOST */
+#define SCRUB_UNLINK	11 /* mutant: gcma_scrub(): what was STORED leaves its list */
+#define SCRUB_FIRST	12 /* mutant: cma_give_back(): scrub before the bits are cleared */
+#define LEND_LAST	13 /* mutant: cma_give_back(): lend after the bits are cleared */
+#define LEND_UNLINKED	14 /* mutant: gcma_lend(): only frames that are on no list */
+#define IDLE		15 /* mutant: gcma_idle(): look at the references */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0
@@ -60,9 +59,9 @@
 
 /* States and lists of a frame. */
 #define FREE		0
-#define STORING		1
-#define STORED		2
-#define LOADING		3
+#define STORED		1
+#define LOST		2
+#define OWNED		3
 #define FREE_LIST	1
 #define TENANTS		2
 
@@ -154,10 +153,7 @@ inline put(f)
 	assert(owner[f] == me);
 	owner[f] = NONE;
 	unlink(f, TENANTS);
-	frame[me] = NONE;
-	word[me] = 0;
 	state[f] = FREE;
-	next_gen(f, PUT_GEN);
 	wipe(f);
 	link(f, FREE_LIST);
 	assert(SOUND(0) && SOUND(1));
@@ -168,9 +164,8 @@ inline store(f)
 {
 	own(f);
 	key[f] = k;
-	state[f] = STORING;
-	frame[me] = f;
-	word[me] = gen[f];
+	next_gen(f, STORE_GEN);
+	state[f] = OWNED;
 	link(f, TENANTS)
 }
 
@@ -188,7 +183,6 @@ inline store(f)
 	d_step { list[which] == TENANTS &&					\
 		 NEED(RECYCLE_STORED, state[which] == STORED) ->		\
 		state[which] = FREE;						\
-		next_gen(which, RECYCLE_GEN);					\
 		unlink(which, TENANTS);						\
 		wipe(which);							\
 		if								\
@@ -206,7 +200,7 @@ inline store(f)
 
 #define COPY(to, from)								\
 	d_step {								\
-		ok = ok && NEED(ENTER_WORD, gen[f] == word[me]);		\
+		ok = ok && NEED(ENTER_WORD, state[f] != LOST);			\
 		to = (ok -> from : to);						\
 		slot[me] = NONE }
 
@@ -227,12 +221,12 @@ inline store(f)
 		:: f != NONE &&							\
 		   NEED(CLAIM_WORD, state[f] == STORED && gen[f] == word[me]) ->	\
 			own(f);							\
-			state[f] = LOADING					\
+			state[f] = OWNED					\
 		:: else ->							\
-			frame[me] = NONE;					\
-			word[me] = 0;						\
 			f = NONE						\
-		fi }
+		fi;								\
+		frame[me] = NONE;						\
+		word[me] = 0 }
 
 proctype task(byte me)
 {
@@ -268,12 +262,9 @@ next:	do
 		COPY(memory[f], CONTENT(k));
 		if
 		/* From here on the frame may be recycled. */
-		:: d_step { ok && NEED(COMMIT_WORD, gen[f] == word[me]) ->
-			gen[f] = word[me];
+		:: d_step { ok && NEED(COMMIT_WORD, state[f] != LOST) ->
 			state[f] = STORED;
 			owner[f] = NONE;
-			frame[me] = NONE;
-			word[me] = 0;
 			page[k] = f;
 			ok = false; f = NONE; k = 0 }
 		/* The copy, the commit or the eviction fails. */
@@ -333,8 +324,9 @@ next:	do
 #define SCRUB(f)								\
 	if									\
 	:: SET(range, f) ->							\
-		next_gen(f, SCRUB_GEN);						\
 		if								\
+		:: state[f] == OWNED && KEPT(SCRUB_LOST) ->			\
+			state[f] = LOST						\
 		:: state[f] == STORED ->					\
 			state[f] = FREE;					\
 			key[f] = 0;						\

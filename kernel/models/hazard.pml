@@ -25,13 +25,13 @@
  *
  * step                      kernel
  * ----                      ------
- * attempt: its begin        gcma_store_page() up to gcma_enter(), gcma_claim()
+ * attempt: its begin        gcma_copy_page() up to gcma_enter(), gcma_claim()
  *   SLOT ... WORD           gcma_enter()
  *   COPY                    copy_highpage()
  *   UNSLOT, UNMASK          gcma_exit(), or the end of gcma_enter() if it fails
  *   END                     __gcma_store_commit(), gcma_put()
  * primary: BITS             cma_alloc()
- *   LOOK, WAIT              gcma_wait_for_copies()
+ *   LOOK, WAIT              gcma_revoke()
  *   READ ... CHECK          the primary's own use of the memory
  *   SCRUB                   gcma_scrub()
  *   UNBITS                  cma_give_back(), bitmap_clear()
@@ -39,26 +39,26 @@
  * With -DLEAVE_OUT=name the order or look of that name is left out. Each of them is
  * needed: tests/test_models.py sees the model without it rejected. What the kernel
  * has beyond them, by stronger operations, is not relied on: set_bit() and
- * clear_bit() are atomic and unordered here, the compare-and-exchange of gcma_scrub() is
+ * clear_bit() are atomic and unordered here, the read-modify-write of gcma_scrub() is
  * a release, not a full barrier. Slot and mask are set, cleared and looked at in any order.
  */
 #define COPIER_MB	1  /* mutant: gcma_enter(): full barrier after slot and mask */
-#define ALLOC_MB	2  /* mutant: gcma_wait_for_copies(): full barrier after the bits */
+#define ALLOC_MB	2  /* mutant: gcma_revoke(): full barrier after the bits */
 #define SET_SLOT	3  /* mutant: gcma_enter() announces the frame */
 #define SET_MASK	4  /* mutant: gcma_enter() sets the bit of its CPU in the mask */
 #define ENTER_BIT	5  /* mutant: gcma_enter(): look at the frame's bit */
 #define ENTER_RMB	6  /* mutant: gcma_enter(): read barrier between bit and word */
-#define ENTER_WORD	7  /* mutant: gcma_enter(): second look at the word */
+#define ENTER_WORD	7  /* mutant: gcma_enter(): look at the word, which may say LOST */
 #define SLOT_RELEASE	8  /* mutant: gcma_exit(): the slot is cleared after the copy */
 #define MASK_RELEASE	9  /* mutant: gcma_exit(): the mask is cleared after the copy */
 #define CLEAR_SLOT	10 /* mutant: gcma_exit() clears the slot, not only the mask */
-#define SLOT_ACQUIRE	11 /* mutant: gcma_wait_for_copies(): use after the last look at a slot */
-#define MASK_ACQUIRE	12 /* mutant: gcma_wait_for_copies(): use after the look at the mask */
-#define ALLOC_WAIT	13 /* mutant: gcma_wait_for_copies(): wait while a slot names the frame */
-#define SCRUB_GEN	14 /* mutant: gcma_scrub(): a new generation */
+#define SLOT_ACQUIRE	11 /* mutant: gcma_revoke(): use after the last look at a slot */
+#define MASK_ACQUIRE	12 /* mutant: gcma_revoke(): use after the look at the mask */
+#define ALLOC_WAIT	13 /* mutant: gcma_revoke(): wait while a slot names the frame */
+#define SCRUB_LOST	14 /* mutant: gcma_scrub(): what has an owner is LOST */
 #define SCRUB_RELEASE	15 /* mutant: gcma_scrub(): after all use of the memory */
 #define SETTLE_WMB	16 /* mutant: cma_give_back(): the bits are cleared after the words changed */
-#define COMMIT_WORD	17 /* mutant: __gcma_store_commit(): only if the word is the same */
+#define COMMIT_WORD	17 /* mutant: gcma_publish(): only if the frame is not LOST */
 #define COMMIT_RELEASE	18 /* mutant: __gcma_store_commit(): after the copy */
 
 #ifndef LEAVE_OUT
@@ -75,6 +75,7 @@
 #define ROUNDS		1		/* of the primary */
 #endif
 
+/* STORING and LOADING are both OWNED in the kernel, or LOST if scrubbed. */
 #define FREE		0
 #define STORING		1
 #define STORED		2
@@ -85,7 +86,7 @@
 #define RUBBISH		15		/* what the primary writes */
 
 byte state[FRAMES];
-bool scrubbed[FRAMES];			/* the word is not what the owner knows */
+bool scrubbed[FRAMES];			/* the word says LOST */
 byte memory[FRAMES];
 byte tenant[FRAMES];			/* what the frame's tenant was when it was stored */
 byte bits;				/* the area's bitmap */
@@ -229,7 +230,7 @@ proctype attempt(byte me)
 #define SCRUBBED(f)								\
 	if									\
 	:: range & (1 << f) ->							\
-		scrubbed[f] = KEPT(SCRUB_GEN) && (state[f] == STORING || state[f] == LOADING); \
+		scrubbed[f] = KEPT(SCRUB_LOST) && (state[f] == STORING || state[f] == LOADING); \
 		state[f] = (state[f] == STORED -> FREE : state[f])		\
 	:: else									\
 	fi

@@ -49,11 +49,6 @@
 /* How long to wait before looking at quarantined pages again. */
 #define CMA_QUARANTINE_DELAY	HZ
 
-static struct page *cma_page(const struct cma *cma, unsigned long frame)
-{
-	return pfn_to_page(cma->base_pfn + frame);
-}
-
 /* ------ allocation ---------------------------------------------------- */
 
 /* cma_alloc_folio() wants a compound page, of which only the head is referenced. */
@@ -184,16 +179,16 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 	if (want_init_on_free())
 		for (i = 0; i < count; i++)
 			clear_highpage(cma_page(cma, frame + i));
-	if (r->ops)
-		r->ops->scrub(r, frame, count);
+	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
+		r->ops->scrub(r, frame + i, min(count - i, CMA_SETTLE));
 	smp_wmb(); /* scrubbed before the bits are clear, for who reads them */
 	spin_lock_irqsave(&cma->lock, flags);
 	bitmap_clear(r->quarantine, bit, nr);
 	bitmap_clear(r->leaving, bit, nr);
 	bitmap_clear(cma->bitmap, bit, nr);
 	spin_unlock_irqrestore(&cma->lock, flags);
-	if (r->ops)
-		r->ops->lend(r, frame, count);
+	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
+		r->ops->lend(r, frame + i, min(count - i, CMA_SETTLE));
 	atomic_long_add(count, &r->nr_available);
 }
 

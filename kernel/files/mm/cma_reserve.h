@@ -24,6 +24,8 @@ struct cma_reserve;
  *	its frames before. Any context but hard interrupts, no lock held
  * @lend: the bits of the range were just cleared: it may be used again. As @scrub
  *
+ * @scrub and @lend get large ranges in parts, and may keep interrupts off for each.
+ *
  * A policy that does nothing with its idle frames needs no operations. Those it has
  * come together. Ranges are in frames: pages from the beginning of the area.
  */
@@ -67,6 +69,11 @@ extern const struct cma_policy gcma_policy;
 static inline bool cma_reserved(const struct cma *cma)
 {
 	return IS_ENABLED(CONFIG_CMA_RESERVE) && cma->reserve;
+}
+
+static inline struct page *cma_page(const struct cma *cma, unsigned long frame)
+{
+	return pfn_to_page(cma->base_pfn + frame);
 }
 
 int cma_reserve_create(struct cma *cma);

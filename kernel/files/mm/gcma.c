@@ -28,8 +28,8 @@
  *
  * One of the two sees the other. The page cache, the frame table and the lists
  * are not touched at all: they find out later. A frame is scrubbed when the
- * primary releases it, before its bit is cleared, which changes its generation
- * and so makes all older entries that name it worthless.
+ * primary releases it, before its bit is cleared: it has no tenant then, and the
+ * next one has another generation, so all older entries that name it are worthless.
  *
  * An entry has room for few generation bits on 32-bit machines. It would do
  * without any: a slot holds what the latest eviction from this slot left there,
@@ -40,21 +40,15 @@
  * allocator; cma->lock is taken inside neither.
  */
 
-#define pr_fmt(fmt) "gcma: " fmt
-
 #define CREATE_TRACE_POINTS
 
-#include <linux/cma.h>
 #include <linux/dax.h>
 #include <linux/hash.h>
 #include <linux/highmem.h>
-#include <linux/math.h>
 #include <linux/memcontrol.h>
 #include <linux/shmem_fs.h>
-#include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/vmalloc.h>
-#include <kunit/static_stub.h>
 #include <trace/events/gcma.h>
 
 #include "gcma.h"
@@ -66,9 +60,6 @@
 /* Looks at frames of a list before giving up: bounds a store. */
 #define GCMA_SCAN		16
 
-/* Frames looked at under one hold of gcma.lock: bounds the time with irqs off. */
-#define GCMA_BATCH		256UL
-
 /* Nodes of shadows are kept for tenants of no more than this part of memory. */
 #define GCMA_NODE_SHARE		8
 
@@ -76,25 +67,22 @@
 
 DEFINE_STATIC_KEY_FALSE(gcma_key);
 
-/* The tenant entry: tag, generation, area, frame. */
-#ifdef CONFIG_64BIT
-#define GCMA_FRAME_BITS	27	/* areas up to 512 GiB */
-#define GCMA_AREA_BITS	5
-#else
-#define GCMA_FRAME_BITS	18	/* areas up to 1 GiB */
-#define GCMA_AREA_BITS	3
-#endif
-#ifdef CONFIG_GCMA_DEBUG_GENERATION
-#define GCMA_GEN_BITS	2
-#else
-#define GCMA_GEN_BITS	(BITS_PER_XA_VALUE - GCMA_TAG_BITS -		\
-			 GCMA_AREA_BITS - GCMA_FRAME_BITS)
-#endif
+/*
+ * Folios up to this order may become tenants, each page in a frame of its own:
+ * as long as the slots of all pages are in one node, no memory is needed.
+ */
+#define GCMA_MAX_ORDER	(XA_CHUNK_SHIFT - 1)
+
+/* The tenant entry: tag, generation, number of the frame among those of all areas. */
+#define GCMA_FRAME_BITS	(IS_ENABLED(CONFIG_64BIT) ? 31 : 21)
+#define GCMA_GEN_BITS	(IS_ENABLED(CONFIG_GCMA_DEBUG_GENERATION) ? 2 :	\
+			 BITS_PER_XA_VALUE - GCMA_TAG_BITS - GCMA_FRAME_BITS)
+#define GCMA_FRAME_MASK	((1UL << GCMA_FRAME_BITS) - 1)
 #define GCMA_GEN_MASK	((1UL << GCMA_GEN_BITS) - 1)
 
-static struct gcma *gcma_areas[1 << GCMA_AREA_BITS];
+static struct gcma gcma_areas[MAX_CMA_AREAS + 1]; /* one of them for the tests */
 static unsigned int gcma_nr_areas;
-static unsigned long gcma_nr_frames; /* of all of them */
+static u32 gcma_nr_frames; /* of all of them */
 
 /*
  * The frame that each CPU is copying into or out of, by pfn; 0: none. The CPUs that
@@ -103,64 +91,47 @@ static unsigned long gcma_nr_frames; /* of all of them */
 static DEFINE_PER_CPU(unsigned long, gcma_hazard);
 static unsigned long gcma_copying[BITS_TO_LONGS(NR_CPUS)];
 
-static void *gcma_mk_entry(const struct gcma *g, unsigned long frame, u32 word)
+static void *gcma_mk_entry(const struct gcma *g, u32 frame, u32 word)
 {
-	unsigned long value = (word >> GCMA_STATE_BITS) & GCMA_GEN_MASK;
+	unsigned long gen = word >> GCMA_STATE_BITS & GCMA_GEN_MASK;
 
-	value = value << GCMA_AREA_BITS | g->id;
-	value = value << GCMA_FRAME_BITS | frame;
-	return xa_mk_value(value | GCMA_TAG);
+	return xa_mk_value(GCMA_TAG | gen << GCMA_FRAME_BITS | (g->first + frame));
 }
 
-/* The area of an entry; the frame it names and the generation it means. */
-static struct gcma *gcma_rd_entry(void *entry, unsigned long *frame, u32 *gen)
+/* The area of the frame that is number *@frame of all, and its number there. */
+static struct gcma *gcma_locate(u32 *frame)
 {
-	unsigned long value = xa_to_value(entry);
+	struct gcma *g = gcma_areas;
 
-	*frame = value & ((1UL << GCMA_FRAME_BITS) - 1);
-	value >>= GCMA_FRAME_BITS;
-	*gen = (value >> GCMA_AREA_BITS) & GCMA_GEN_MASK;
-	return gcma_areas[value & ((1UL << GCMA_AREA_BITS) - 1)];
+	while (*frame >= g->nr_frames)
+		*frame -= g++->nr_frames;
+	return g;
 }
 
-static struct gcma *gcma_area_of(void *entry)
+/* The area of an entry, and the frame that it names. */
+static struct gcma *gcma_rd_entry(void *entry, u32 *frame)
 {
-	unsigned long frame;
-	u32 gen;
-
-	return gcma_rd_entry(entry, &frame, &gen);
+	*frame = xa_to_value(entry) & GCMA_FRAME_MASK;
+	return gcma_locate(frame);
 }
 
-static bool gcma_same_gen(u32 word, u32 gen)
+/* Does @word say that the frame holds the tenant of @entry? */
+static bool gcma_holds(const struct gcma *g, u32 frame, u32 word, void *entry)
 {
-	return ((word >> GCMA_STATE_BITS) & GCMA_GEN_MASK) == gen;
+	return (word & GCMA_STATE_MASK) == GCMA_STORED &&
+	       gcma_mk_entry(g, frame, word) == entry;
 }
 
-static u32 gcma_next_gen(u32 word, enum gcma_state state)
-{
-	return ((word & ~GCMA_STATE_MASK) + (1U << GCMA_STATE_BITS)) | state;
-}
-
-static u32 gcma_in_state(u32 word, enum gcma_state state)
-{
-	return (word & ~GCMA_STATE_MASK) | state;
-}
-
-static unsigned long gcma_pfn(const struct gcma *g, unsigned long frame)
+static unsigned long gcma_pfn(const struct gcma *g, u32 frame)
 {
 	return g->base_pfn + frame;
-}
-
-static struct page *gcma_page(const struct gcma *g, unsigned long frame)
-{
-	return pfn_to_page(gcma_pfn(g, frame));
 }
 
 /*
  * Neighbouring pages are evicted and read together, so they share the area and
  * the sample.
  */
-static u32 gcma_hash(struct address_space *mapping, pgoff_t index)
+static u32 gcma_hash(const struct address_space *mapping, pgoff_t index)
 {
 	return hash_long((unsigned long)mapping / sizeof(long) +
 			 (index >> GCMA_MAX_ORDER) * GOLDEN_RATIO_32, 32);
@@ -169,12 +140,9 @@ static u32 gcma_hash(struct address_space *mapping, pgoff_t index)
 static struct gcma *gcma_pick(u32 hash)
 {
 	/* The areas with so many frames are there: pairs with gcma_create(). */
-	unsigned long at = ((u64)hash * smp_load_acquire(&gcma_nr_frames)) >> 32;
-	unsigned int i = 0;
+	u32 at = reciprocal_scale(hash, smp_load_acquire(&gcma_nr_frames));
 
-	while (at >= gcma_areas[i]->nr_frames)
-		at -= gcma_areas[i++]->nr_frames;
-	return gcma_areas[i];
+	return gcma_locate(&at);
 }
 
 /* ------ lists, all under gcma.lock ------------------------------------ */
@@ -185,35 +153,20 @@ static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 	return gcma_sample(gcma_hash(f->mapping, f->index));
 }
 
-/* Frames with a tenant, about to have one or to lose it. */
-static unsigned long gcma_nr_tenants(const struct gcma *g)
+static __always_inline void gcma_link(struct gcma *g, u32 frame,
+				      enum gcma_list list, bool tail)
 {
-	/* A snapshot of three numbers that change. */
-	return data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
-			 g->len[GCMA_FOLLOW]);
-}
-
-static bool gcma_linked(const struct gcma_frame *f)
-{
-	return f->next != GCMA_UNLINKED;
-}
-
-static void gcma_link(struct gcma *g, unsigned long frame, enum gcma_list list,
-		      bool tail)
-{
-	unsigned long head = g->nr_frames + list;
-	unsigned long prev = tail ? g->frames[head].prev : head;
 	struct gcma_frame *f = &g->frames[frame];
+	u32 head = g->nr_frames + list;
 
-	f->prev = prev;
-	f->next = g->frames[prev].next;
+	f->prev = tail ? g->frames[head].prev : head;
+	f->next = g->frames[f->prev].next;
 	g->frames[f->next].prev = frame;
-	g->frames[prev].next = frame;
+	g->frames[f->prev].next = frame;
 	g->len[list]++;
 }
 
-static void gcma_unlink(struct gcma *g, unsigned long frame,
-			enum gcma_list list)
+static void gcma_unlink(struct gcma *g, u32 frame, enum gcma_list list)
 {
 	struct gcma_frame *f = &g->frames[frame];
 
@@ -227,28 +180,27 @@ static void gcma_unlink(struct gcma *g, unsigned long frame,
 
 static __always_inline void gcma_exit(void)
 {
-	/* The copy is complete: both pair with gcma_wait_for_copies(). */
+	/* The copy is complete: both pair with gcma_revoke(). */
 	smp_store_release(this_cpu_ptr(&gcma_hazard), 0);
 	clear_bit_unlock(smp_processor_id(), gcma_copying);
 	preempt_enable();
 }
 
 /*
- * Returns true, with preemption off, if the caller owns the frame, as @word says,
- * and may touch its memory until gcma_exit(). Must not nest, so it is not for
- * interrupts.
+ * Returns true, with preemption off, if no primary came since the caller became owner
+ * of the frame, and he may touch its memory until gcma_exit(). Must not nest, so it is
+ * not for interrupts.
  *
  * Slot and mask need no order between them: the allocator sees both, or we see
  * its bits.
  */
-static __always_inline bool gcma_enter(struct gcma *g, unsigned long frame,
-				       u32 word)
+static __always_inline bool gcma_enter(struct gcma *g, u32 frame)
 {
 	preempt_disable();
 	VM_WARN_ON_ONCE(__this_cpu_read(gcma_hazard));
 	WRITE_ONCE(*this_cpu_ptr(&gcma_hazard), gcma_pfn(g, frame));
 	set_bit(smp_processor_id(), gcma_copying);
-	smp_mb__after_atomic(); /* pairs with gcma_wait_for_copies() */
+	smp_mb__after_atomic(); /* pairs with gcma_revoke() */
 	if (!gcma_revoked(g, frame)) {
 		/*
 		 * A clear bit may also mean that a primary came and went since
@@ -256,7 +208,7 @@ static __always_inline bool gcma_enter(struct gcma *g, unsigned long frame,
 		 * cleared: pairs with smp_wmb() in cma_give_back().
 		 */
 		smp_rmb();
-		if (atomic_read(&g->frames[frame].word) == word)
+		if (gcma_frame_state(&g->frames[frame]) != GCMA_LOST)
 			return true;
 	}
 	gcma_exit();
@@ -264,8 +216,10 @@ static __always_inline bool gcma_enter(struct gcma *g, unsigned long frame,
 }
 
 /* After this no CPU touches the memory of the range, whose bits are set. */
-static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
+static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
+			unsigned long count)
 {
+	unsigned long pfn = r->cma->base_pfn + frame;
 	unsigned int word, cpu;
 
 	smp_mb(); /* pairs with gcma_enter() */
@@ -276,111 +230,80 @@ static void gcma_wait_for_copies(unsigned long pfn, unsigned long count)
 		for (; copying; copying &= copying - 1) {
 			cpu = word * BITS_PER_LONG + __ffs(copying);
 			/* pairs with gcma_exit() */
-			while (smp_load_acquire(per_cpu_ptr(&gcma_hazard, cpu)) -
-			       pfn < count)
-				cpu_relax();
+			smp_cond_load_acquire(per_cpu_ptr(&gcma_hazard, cpu),
+					      VAL - pfn >= count);
 		}
 	}
 }
 
 /* ------ ownership of frames ------------------------------------------- */
 
-/*
- * Lend the frame again. The caller owns it, in the state that @word says. If a
- * primary holds it, gcma_take_free() will find out.
- */
-static void gcma_put(struct gcma *g, unsigned long frame, u32 word)
+/* Lend the frame again, which the caller owns. gcma_take() finds out if it must not. */
+static void gcma_put(struct gcma *g, u32 frame)
 {
 	struct gcma_frame *f = &g->frames[frame];
-	unsigned long flags;
 
-	if (want_init_on_free() && gcma_enter(g, frame, word)) {
-		clear_highpage(gcma_page(g, frame));
+	if (want_init_on_free() && gcma_enter(g, frame)) {
+		clear_highpage(pfn_to_page(gcma_pfn(g, frame)));
 		gcma_exit();
 	}
-
-	spin_lock_irqsave(&g->lock, flags);
+	guard(spinlock_irqsave)(&g->lock);
 	gcma_unlink(g, frame, gcma_list_of(f));
-	atomic_set(&f->word, gcma_next_gen(atomic_read(&f->word), GCMA_FREE));
+	atomic_andnot(GCMA_STATE_MASK, &f->word);
 	gcma_link(g, frame, GCMA_FREE_LIST, false);
-	spin_unlock_irqrestore(&g->lock, flags);
 }
 
 /*
- * Become owner of the tenant in @frame, if it is there and of generation @gen; with
- * @mapping also only if it is the tenant of that page: what an entry has room for of
- * the generation may have wrapped. Returns the word of the frame then, 0 if the
- * tenant is gone.
+ * Become owner of the tenant of @entry, if it is there; with @mapping also only if it
+ * is the tenant of that page: what an entry has room for of the generation may have
+ * wrapped. Returns its area then and sets *@frame; NULL if the tenant is gone.
  *
  * The key is read between two looks at the word, and a frame changes it in another
  * generation only: it is that of the tenant if the second look, the cmpxchg, finds
  * all 30 bits of the first.
  */
-static u32 gcma_claim(struct gcma *g, unsigned long frame, u32 gen,
-		      const struct address_space *mapping, pgoff_t index)
+static struct gcma *gcma_claim(void *entry, u32 *frame,
+			       const struct address_space *mapping, pgoff_t index)
 {
-	struct gcma_frame *f = &g->frames[frame];
+	struct gcma *g = gcma_rd_entry(entry, frame);
+	struct gcma_frame *f = &g->frames[*frame];
 	u32 word = atomic_read_acquire(&f->word);
-	u32 claimed = gcma_in_state(word, GCMA_LOADING);
 
-	if (!gcma_same_gen(word, gen) ||
-	    (word & GCMA_STATE_MASK) != GCMA_STORED)
-		return 0;
+	if (!gcma_holds(g, *frame, word, entry))
+		return NULL;
 	if (mapping && (READ_ONCE(f->mapping) != mapping ||
 			READ_ONCE(f->index) != index))
-		return 0;
-	return atomic_cmpxchg(&f->word, word, claimed) == word ? claimed : 0;
-}
-
-/* May the frame be lent? Not to a primary's, nor if its memory is bad. */
-static bool gcma_lendable(const struct gcma *g, unsigned long frame)
-{
-	return !gcma_revoked(g, frame) && !PageHWPoison(gcma_page(g, frame));
+		return NULL;
+	return atomic_cmpxchg(&f->word, word, word | GCMA_OWNER) == word ? g : NULL;
 }
 
 /*
- * Take a frame off the free list. Those that cannot be lent leave the list on
- * the way, each of them once: scrubbing links them again.
+ * Take the frame that is longest on @list, or -1. Those that cannot be lent leave the
+ * list on the way, each of them once: gcma_lend() links them again. Tenants that have
+ * an owner are his to put.
  */
-static long gcma_take_free(struct gcma *g)
+static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 {
-	unsigned long head = g->nr_frames + GCMA_FREE_LIST;
+	u32 head = g->nr_frames + list, frame = g->frames[head].next, next;
 	int tries = GCMA_SCAN;
 
-	while (tries-- && g->frames[head].next != head) {
-		unsigned long frame = g->frames[head].next;
-
-		gcma_unlink(g, frame, GCMA_FREE_LIST);
-		if (gcma_lendable(g, frame))
-			return frame;
-	}
-	return -1;
-}
-
-/* Take the frame of the tenant that is longest on @list. */
-static long gcma_take_victim(struct gcma *g, enum gcma_list list)
-{
-	unsigned long head = g->nr_frames + list;
-	unsigned long frame, next;
-	int tries = GCMA_SCAN;
-
-	for (frame = g->frames[head].next; tries-- && frame != head;
-	     frame = next) {
+	for (; tries-- && frame != head; frame = next) {
 		struct gcma_frame *f = &g->frames[frame];
 		u32 word = atomic_read(&f->word);
+		bool lend;
 
 		next = f->next;
-		if ((word & GCMA_STATE_MASK) != GCMA_STORED ||
-		    atomic_cmpxchg(&f->word, word,
-				   gcma_next_gen(word, GCMA_FREE)) != word)
-			continue; /* its owner will put it */
-
+		if (word & GCMA_OWNER ||
+		    (word & GCMA_INTACT &&
+		     atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word))
+			continue;
 		gcma_unlink(g, frame, list);
-		if (gcma_lendable(g, frame)) {
-			gcma_count(g, GCMA_recycles);
+		/* Not if it is a primary's, nor if its memory is bad. */
+		lend = !gcma_revoked(g, frame) && !PageHWPoison(pfn_to_page(gcma_pfn(g, frame)));
+		if (word & GCMA_INTACT)
+			gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
+		if (lend)
 			return frame;
-		}
-		gcma_count(g, GCMA_revoked);
 	}
 	return -1;
 }
@@ -391,22 +314,17 @@ static long gcma_take_victim(struct gcma *g, enum gcma_list list)
  */
 static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 {
-	long frame;
+	long frame = -1;
 
 	if (!gcma_has_share(g, list)) {
-		frame = gcma_take_free(g);
+		frame = gcma_take_from(g, GCMA_FREE_LIST);
 		if (frame < 0 && list != GCMA_FOLLOW)
-			frame = gcma_take_victim(g, GCMA_FOLLOW);
-		if (frame >= 0)
-			return frame;
+			frame = gcma_take_from(g, GCMA_FOLLOW);
 	}
-	if (!admit) {
-		gcma_count(g, GCMA_refused_admission);
-		return -1;
-	}
-	frame = gcma_take_victim(g, list);
+	if (frame < 0 && admit)
+		frame = gcma_take_from(g, list);
 	if (frame < 0)
-		gcma_count(g, GCMA_refused_busy);
+		gcma_count(g, admit ? GCMA_refused_busy : GCMA_refused_admission, 1);
 	return frame;
 }
 
@@ -493,9 +411,10 @@ static bool gcma_passed_by(const struct folio *folio, unsigned long passes)
 /* ------ store --------------------------------------------------------- */
 
 /* Why a page must not become a tenant; GCMA_stores if it may. */
-static enum vm_event_item gcma_refusal(struct address_space *mapping,
-				       struct folio *folio)
+static enum vm_event_item gcma_refusal(const struct folio *folio)
 {
+	struct address_space *mapping = folio->mapping;
+
 	if (!mapping_tenants(mapping))
 		return GCMA_refused_fs;
 	if (folio_order(folio) > GCMA_MAX_ORDER ||
@@ -513,71 +432,64 @@ static enum vm_event_item gcma_refusal(struct address_space *mapping,
 	return GCMA_stores;
 }
 
-/* Copy page @i of the folio into a frame of its own, if there is one. */
-static void gcma_store_page(struct gcma_store *store,
-			    struct address_space *mapping, struct folio *folio,
-			    unsigned int i, enum gcma_list list, bool admit)
+/*
+ * Copy page @i of the folio into a frame of its own, if there is one. Returns the entry
+ * that will name it; the frame remembers the other @copies of the folio meanwhile.
+ */
+static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
+			    struct folio *folio, unsigned int i, void *copies)
 {
-	struct gcma *g = store->area;
 	struct gcma_frame *f;
-	unsigned long flags;
 	long frame;
 	u32 word;
 
-	spin_lock_irqsave(&g->lock, flags);
-	frame = gcma_take(g, list, admit);
-	if (frame < 0) {
-		spin_unlock_irqrestore(&g->lock, flags);
-		return;
+	scoped_guard(spinlock_irqsave, &g->lock) {
+		frame = gcma_take(g, list, admit);
+		if (frame < 0)
+			return copies;
+		f = &g->frames[frame];
+		WRITE_ONCE(f->mapping, folio->mapping);
+		WRITE_ONCE(f->index, folio->index + i);
+		WRITE_ONCE(f->shadow, copies);
+		word = (atomic_read(&f->word) + BIT(GCMA_STATE_BITS)) | GCMA_OWNED;
+		atomic_set(&f->word, word);
+		gcma_link(g, frame, list, true);
 	}
-	f = &g->frames[frame];
-	word = gcma_in_state(atomic_read(&f->word), GCMA_STORING);
-	WRITE_ONCE(f->mapping, mapping);
-	WRITE_ONCE(f->index, folio->index + i);
-	atomic_set(&f->word, word);
-	gcma_link(g, frame, list, true);
-	spin_unlock_irqrestore(&g->lock, flags);
-
-	if (!gcma_enter(g, frame, word)) {
-		gcma_count(g, GCMA_refused_busy);
-		gcma_put(g, frame, word);
-		return;
+	if (!gcma_enter(g, frame)) {
+		gcma_count(g, GCMA_refused_busy, 1);
+		gcma_put(g, frame);
+		return copies;
 	}
-	copy_highpage(gcma_page(g, frame), folio_page(folio, i));
+	copy_highpage(pfn_to_page(gcma_pfn(g, frame)), folio_page(folio, i));
 	gcma_exit();
 	if (trace_gcma_copy_enabled())
-		trace_gcma_copy(mapping, folio->index + i, gcma_pfn(g, frame));
-	store->copy[store->nr++] = (struct gcma_copy){ frame, word };
+		trace_gcma_copy(folio->mapping, folio->index + i, gcma_pfn(g, frame));
+	return gcma_mk_entry(g, frame, word);
 }
 
-/* Not worth a copy: anonymous, or the eviction is going to fail. */
-static bool gcma_unfit(const struct folio *folio)
+void *__gcma_store_begin(struct folio *folio)
 {
-	return READ_ONCE(folio->flags) & (BIT(PG_swapbacked) | BIT(PG_dirty)) ||
-	       folio_ref_count(folio) != 1 + folio_nr_pages(folio);
-}
-
-void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
-			struct folio *folio)
-{
-	u32 hash = gcma_hash(mapping, folio->index);
+	u32 hash = gcma_hash(folio->mapping, folio->index);
 	enum gcma_list list = gcma_sample(hash);
 	struct gcma *g = gcma_pick(hash);
 	enum vm_event_item refusal;
+	void *copies = NULL;
 	unsigned int i;
 	bool admit;
 
-	if (gcma_unfit(folio))
-		return;
-	refusal = gcma_refusal(mapping, folio);
+	/* Not worth a copy: anonymous, or the eviction is going to fail. */
+	if (READ_ONCE(folio->flags) & (BIT(PG_swapbacked) | BIT(PG_dirty)) ||
+	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
+		return NULL;
+	refusal = gcma_refusal(folio);
 	if (refusal != GCMA_stores) {
-		gcma_count_pages(g, refusal, folio_nr_pages(folio));
-		return;
+		gcma_count(g, refusal, folio_nr_pages(folio));
+		return NULL;
 	}
-	store->area = g;
 	admit = gcma_admit(g, list);
 	for (i = 0; i < folio_nr_pages(folio); i++)
-		gcma_store_page(store, mapping, folio, i, list, admit);
+		copies = gcma_copy_page(g, list, admit, folio, i, copies);
+	return copies;
 }
 
 /*
@@ -585,201 +497,200 @@ void __gcma_store_begin(struct gcma_store *store, struct address_space *mapping,
  * changed it since then held a reference and marked it dirty before dropping
  * the reference, and nobody can have cleaned it since, for we hold its lock.
  *
- * Returns the tenant entry of the last copy, or @shadow if the frame was
- * scrubbed since it was filled: the word tells.
+ * Makes @xas the slot of the first of @copies, which it takes off. Returns what has to
+ * stand there: its entry, or @shadow if the frame was scrubbed since it was filled.
  */
-static void *gcma_publish(struct gcma_store *store, void *shadow)
+static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
+					  void *shadow)
 {
-	struct gcma_copy copy = store->copy[--store->nr];
-	struct gcma *g = store->area;
-	struct gcma_frame *f = &g->frames[copy.frame];
+	void *entry = *copies;
+	u32 frame;
+	struct gcma *g = gcma_rd_entry(entry, &frame);
+	struct gcma_frame *f = &g->frames[frame];
+	u32 word = atomic_read(&f->word) | GCMA_OWNED;
 	struct address_space *mapping = f->mapping;
-	pgoff_t index = f->index;
 
+	xas_set(xas, f->index);
+	*copies = f->shadow;
 	WRITE_ONCE(f->shadow, shadow);
-	if (atomic_cmpxchg_release(&f->word, copy.word,
-				   gcma_in_state(copy.word, GCMA_STORED)) !=
-	    copy.word) {
-		gcma_put(g, copy.frame, copy.word);
+	if (atomic_cmpxchg_release(&f->word, word, word & ~GCMA_OWNER) != word) {
+		gcma_put(g, frame);
 		return shadow;
 	}
 	/* From here on the frame may be recycled. */
-	trace_gcma_store(mapping, index, gcma_pfn(g, copy.frame));
-	gcma_count(g, GCMA_stores);
-	return gcma_mk_entry(g, copy.frame, copy.word);
+	trace_gcma_store(mapping, xas->xa_index, gcma_pfn(g, frame));
+	gcma_count(g, GCMA_stores, 1);
+	return entry;
 }
 
-void __gcma_store_commit(struct gcma_store *store, struct folio *folio,
-			 void *shadow)
+void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
+			 unsigned long passes)
 {
 	struct address_space *mapping = folio->mapping;
-	unsigned int order = folio_order(folio);
-	pgoff_t first = folio->index, index = first + folio_nr_pages(folio);
-	struct gcma *g = store->area;
-	struct gcma_copy *copy = store->copy;
-	XA_STATE(xas, &mapping->i_pages, first);
+	pgoff_t last = folio->index + folio_nr_pages(folio) - 1;
+	XA_STATE(xas, &mapping->i_pages, folio->index);
 	void *hole, *entry;
 
-	if (gcma_passed_by(folio, store->passes)) {
-		gcma_count_pages(g, GCMA_refused_passed, store->nr);
+	if (!shadow || gcma_passed_by(folio, passes)) {
+		__gcma_store_end(copies, shadow);
 		__filemap_remove_folio(folio, shadow);
 		return;
 	}
-	if (!order) {
-		__filemap_remove_folio(folio, gcma_publish(store, shadow));
+	if (!folio_test_large(folio)) {
+		__filemap_remove_folio(folio, gcma_publish(&copies, &xas, shadow));
 		return;
 	}
 	/*
 	 * Who looks without the lock sees the slots change one by one, and no shadow must
 	 * stand where a tenant will: who wants to remove it would find another entry under
 	 * the lock and be content. So an entry stands there meanwhile that looks like a
-	 * tenant's, of no generation that will be. One entry stands for all pages first:
-	 * orders below XA_CHUNK_SHIFT split in place.
+	 * tenant's, of another generation. One stands for all pages first: orders below
+	 * XA_CHUNK_SHIFT split in place.
 	 */
-	hole = gcma_mk_entry(g, copy->frame, gcma_next_gen(copy->word, GCMA_FREE));
+	hole = xa_mk_value(xa_to_value(copies) ^ BIT(GCMA_FRAME_BITS));
 	__filemap_remove_folio(folio, hole);
 	mapping_set_update(&xas, mapping);
-	xas_split(&xas, hole, order);
-	while (index-- > first) {
-		xas_set(&xas, index);
-		entry = shadow;
-		/* The last copy is that of the last page that has one. */
-		if (store->nr && g->frames[copy[store->nr - 1].frame].index == index)
-			entry = gcma_publish(store, shadow);
-		xas_store(&xas, entry);
-	}
+	xas_split(&xas, hole, folio_order(folio));
+	while (copies)
+		xas_store(&xas, gcma_publish(&copies, &xas, shadow));
+	xas_set(&xas, last - folio_nr_pages(folio) + 1);
+	xas_for_each(&xas, entry, last)
+		if (entry == hole)
+			xas_store(&xas, shadow);
 }
 
-void __gcma_store_end(struct gcma_store *store)
+/* @passed: they were good, but the content was to be invalidated. */
+void __gcma_store_end(void *copies, bool passed)
 {
-	while (store->nr--) {
-		struct gcma_copy *copy = &store->copy[store->nr];
+	while (copies) {
+		u32 frame;
+		struct gcma *g = gcma_rd_entry(copies, &frame);
 
-		gcma_put(store->area, copy->frame, copy->word);
+		copies = g->frames[frame].shadow;
+		gcma_put(g, frame);
+		if (passed)
+			gcma_count(g, GCMA_refused_passed, 1);
 	}
 }
 
 /* ------ load ---------------------------------------------------------- */
 
-/* Copy the tenant into the folio; false if a primary was faster, or it is no good. */
-static bool gcma_fill(struct gcma *g, struct gcma_copy copy, struct folio *folio)
+/**
+ * gcma_load_begin() - fill a folio that is about to be added from its tenant
+ * @mapping: the mapping @folio will be added to
+ * @folio: new, charged, locked; nobody can find it yet
+ * @index: where it will be added
+ * @gfp: of the caller. With %__GFP_WRITE the folio stays empty: who writes may rely
+ *	on a folio that was not there not being uptodate. So does a large one:
+ *	tenants are single pages
+ *
+ * The content is not valid before gcma_load_commit(). Whatever becomes of the folio,
+ * gcma_load_end() must follow.
+ *
+ * Context: process context, no spinlock held; does not sleep, allocates nothing.
+ * Cost: a look at the slot; if there is a tenant, a page copy with preemption off.
+ * Return: what has to stand in the slot when @folio is added, also in
+ * @folio->private; NULL if it was not filled.
+ */
+void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
+		      pgoff_t index, gfp_t gfp)
 {
-	struct page *page = gcma_page(g, copy.frame);
-	bool good;
-
-	if (!gcma_enter(g, copy.frame, copy.word))
-		return false;
-	/* A poisoned frame takes its data with it: read the disk. */
-	good = !PageHWPoison(page);
-	if (good)
-		copy_highpage(folio_page(folio, 0), page);
-	gcma_exit();
-	if (good)
-		flush_dcache_folio(folio);
-	return good;
-}
-
-/* Tenants are single pages: those in the way of a large folio go. */
-static void gcma_drop_range(struct address_space *mapping, pgoff_t first,
-			    pgoff_t last)
-{
-	unsigned long index;
+	struct gcma *g;
 	void *entry;
-
-	xa_for_each_range(&mapping->i_pages, index, entry, first, last)
-		gcma_drop(entry);
-}
-
-/* Claim the tenant of @entry for its page, and fill the folio from it. */
-static bool gcma_claim_fill(struct gcma_load *load, struct folio *folio,
-			    void *entry, struct address_space *mapping,
-			    pgoff_t index)
-{
-	unsigned long frame;
-	u32 gen;
-
-	load->area = gcma_rd_entry(entry, &frame, &gen);
-	load->copy.frame = frame;
-	load->copy.word = gcma_claim(load->area, frame, gen, mapping, index);
-	if (!load->copy.word)
-		return false;
-	if (gcma_fill(load->area, load->copy, folio)) {
-		if (trace_gcma_fill_enabled())
-			trace_gcma_fill(mapping, index,
-					gcma_pfn(load->area, frame));
-		return true;
-	}
-	gcma_put(load->area, frame, load->copy.word);
-	return false;
-}
-
-void __gcma_load_begin(struct gcma_load *load, struct address_space *mapping,
-		       struct folio *folio, pgoff_t index, gfp_t gfp)
-{
-	void *entry = xa_load(&mapping->i_pages, index);
+	u32 frame;
 
 	gcma_passed_last(folio); /* that was another one, if any */
-	if (folio_test_large(folio)) {
-		gcma_drop_range(mapping, index,
-				index + folio_nr_pages(folio) - 1);
-	} else if (!(gfp & __GFP_WRITE) && gcma_is_tenant(entry) &&
-		   gcma_claim_fill(load, folio, entry, mapping, index)) {
-		load->entry = entry;
-		/* Now, while the folio is locked and nobody else's. */
-		workingset_refault(folio, load->area->frames[load->copy.frame].shadow);
+	if (folio_test_large(folio) || gfp & __GFP_WRITE || folio->private)
+		return NULL;
+	entry = xa_load(&mapping->i_pages, index);
+	g = gcma_is_tenant(entry) ? gcma_claim(entry, &frame, mapping, index) : NULL;
+	if (!g)
+		return NULL;
+	/* A poisoned frame takes its data with it: read the disk. */
+	if (PageHWPoison(pfn_to_page(gcma_pfn(g, frame))) || !gcma_enter(g, frame)) {
+		gcma_put(g, frame);
+		return NULL;
 	}
+	copy_highpage(folio_page(folio, 0), pfn_to_page(gcma_pfn(g, frame)));
+	gcma_exit();
+	flush_dcache_folio(folio);
+	if (trace_gcma_fill_enabled())
+		trace_gcma_fill(mapping, index, gcma_pfn(g, frame));
+	/* Now, while the folio is locked and nobody else's. */
+	workingset_refault(folio, g->frames[frame].shadow);
+	folio->private = entry;
+	return entry;
 }
 
-/*
+/**
+ * gcma_load_end() - a folio was added, or not
+ * @filled: what gcma_load_begin() returned
+ * @folio: the folio
+ * @entry: what it replaced; if that was a tenant entry, NULL afterwards
+ * @added: 0, or why it was not added
+ * @gfp: of the caller
+ *
  * If the folio was not added where its tenant entry stood, it is locked and ours, or
  * not in the page cache at all: forget what it was filled with.
+ *
+ * Gives the frame back. Context: process context, no spinlock held; does not sleep.
+ * Return: true if @folio was filled, and so is uptodate and not locked.
  */
-bool __gcma_load_end(struct gcma_load *load, struct folio *folio, void **entry,
-		     int added, gfp_t gfp)
+bool gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
+		   gfp_t gfp)
 {
-	bool loaded = load->entry && !added && *entry == load->entry;
+	bool loaded = filled && !added && *entry == filled;
+	struct gcma *g;
+	u32 frame;
 
-	if (load->entry) {
-		struct gcma *g = load->area;
-		u32 frame = load->copy.frame;
-		struct gcma_frame *f = &g->frames[frame];
-
+	if (filled) {
+		g = gcma_rd_entry(filled, &frame);
 		if (loaded) {
+			struct gcma_frame *f = &g->frames[frame];
+
 			gcma_note_hit(g, gcma_list_of(f));
 			if (trace_gcma_load_enabled())
 				trace_gcma_load(f->mapping, f->index,
 						gcma_pfn(g, frame));
-			gcma_count(g, GCMA_loads);
+			gcma_count(g, GCMA_loads, 1);
 		} else {
+			folio->private = NULL;
 			folio_clear_active(folio);
 			folio_clear_workingset(folio);
 		}
-		gcma_put(g, frame, load->copy.word);
+		gcma_put(g, frame);
 	}
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE))
-			gcma_count(gcma_area_of(*entry), GCMA_misses);
-		__gcma_drop(*entry);
+			gcma_count(gcma_rd_entry(*entry, &frame), GCMA_misses, 1);
 		*entry = NULL;
 	}
 	return loaded;
 }
 
+/* Do tenants, which are single pages, lie in the way of a folio of @order? */
+bool gcma_in_way(struct address_space *mapping, pgoff_t index, unsigned int order)
+{
+	pgoff_t last = index + (1UL << order) - 1;
+	void *entry;
+
+	xa_for_each_range(&mapping->i_pages, index, entry, index, last)
+		if (gcma_is_tenant(entry))
+			return true;
+	return false;
+}
+
 void *__gcma_shadow(void *entry)
 {
-	struct gcma *g;
-	unsigned long frame;
-	void *shadow;
-	u32 gen, word;
+	u32 frame;
+	struct gcma *g = gcma_rd_entry(entry, &frame);
+	struct gcma_frame *f = &g->frames[frame];
+	u32 word = atomic_read_acquire(&f->word);
+	void *shadow = READ_ONCE(f->shadow);
 
-	g = gcma_rd_entry(entry, &frame, &gen);
-	word = atomic_read_acquire(&g->frames[frame].word);
-	if (!gcma_same_gen(word, gen) ||
-	    (word & GCMA_STATE_MASK) != GCMA_STORED)
-		return NULL;
-	shadow = READ_ONCE(g->frames[frame].shadow);
 	smp_rmb(); /* the frame may change owners while we look */
-	return atomic_read(&g->frames[frame].word) == word ? shadow : NULL;
+	return gcma_holds(g, frame, word, entry) &&
+	       atomic_read(&f->word) == word ? shadow : NULL;
 }
 
 /* ------ drop ---------------------------------------------------------- */
@@ -787,29 +698,33 @@ void *__gcma_shadow(void *entry)
 /* If the generation wrapped this may be another's tenant: lost, not wrong. */
 void __gcma_drop(void *entry)
 {
-	unsigned long frame;
-	struct gcma *g;
-	u32 gen, word;
+	u32 frame;
+	struct gcma *g = gcma_claim(entry, &frame, NULL, 0);
 
-	g = gcma_rd_entry(entry, &frame, &gen);
-	word = gcma_claim(g, frame, gen, NULL, 0);
-	if (!word)
-		return;
-	gcma_count(g, GCMA_dropped);
-	gcma_put(g, frame, word);
+	if (g) {
+		gcma_count(g, GCMA_dropped, 1);
+		gcma_put(g, frame);
+	}
+}
+
+/**
+ * gcma_drop_node() - the shadow shrinker is about to delete a whole node
+ * @node: full of value entries. Context: i_pages lock held.
+ */
+void gcma_drop_node(struct xa_node *node)
+{
+	unsigned int i;
+
+	for (i = 0; i < XA_CHUNK_SIZE; i++)
+		gcma_drop(rcu_dereference_protected(node->slots[i], true));
 }
 
 /* ------ nodes of shadows ----------------------------------------------- */
 
 #ifdef CONFIG_MEMCG
-/* How much more the group may use before it reaches @limit. */
-static unsigned long gcma_room(struct mem_cgroup *memcg, unsigned long limit)
-{
-	return limit - min(limit, page_counter_read(&memcg->memory));
-}
-#endif
-
 /*
+ * How many pages of @memcg, which has @nodes, need shadow nodes without being resident?
+ *
  * The shadow shrinker leaves a memory cgroup one node for eight of its resident
  * pages. A group that is pushed out as a whole would lose its tenants with the
  * nodes, so those of its pages that are in frames count too. Who they belong to is
@@ -821,151 +736,95 @@ static unsigned long gcma_room(struct mem_cgroup *memcg, unsigned long limit)
  * than it, and the groups that it is in, may still use: where one of them is at its
  * limit there is no credit, and reclaim finds what it finds without tenants.
  */
-unsigned long __gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
+unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 {
 	unsigned long all = global_node_page_state_pages(WORKINGSET_NODES);
-	unsigned long tenants = 0, pages;
-	unsigned int i;
+	unsigned long tenants = 0, pages, limit;
+	struct gcma *g;
 
-	for (i = 0; i < READ_ONCE(gcma_nr_areas); i++)
-		tenants += gcma_nr_tenants(gcma_areas[i]);
+	for (g = gcma_areas; g < gcma_areas + ARRAY_SIZE(gcma_areas); g++)
+		/* A snapshot of three numbers that change. */
+		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
+				     g->len[GCMA_FOLLOW]);
 	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
 	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
-#ifdef CONFIG_MEMCG
-	for (; memcg; memcg = parent_mem_cgroup(memcg))
-		pages = min3(pages,
-			     gcma_room(memcg, READ_ONCE(memcg->memory.max)),
-			     gcma_room(memcg, READ_ONCE(memcg->memory.high)));
-#endif
+	for (; memcg; memcg = parent_mem_cgroup(memcg)) {
+		limit = min(READ_ONCE(memcg->memory.max),
+			    READ_ONCE(memcg->memory.high));
+		pages = min(pages, limit -
+			    min(limit, page_counter_read(&memcg->memory)));
+	}
 	return pages;
 }
+#endif
 
 /* ------ the policy ---------------------------------------------------- */
 
-static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
-			unsigned long count)
-{
-	gcma_wait_for_copies(r->cma->base_pfn + frame, count);
-}
-
 /*
- * Discard the tenant of a frame that a primary is done with. Its bit is still set,
- * so it cannot be lent. If the frame has an owner, he finds the word changed and
- * puts it.
+ * Discard the tenants of frames that a primary is done with. Their bits are still set,
+ * so they cannot be lent. If a frame has an owner, he finds it LOST and puts it.
  */
-static void gcma_scrub_frame(struct gcma *g, unsigned long frame)
-{
-	struct gcma_frame *f = &g->frames[frame];
-	u32 word = atomic_read(&f->word);
-	enum gcma_state state;
-
-	do {
-		state = word & GCMA_STATE_MASK;
-	} while (!atomic_try_cmpxchg(&f->word, (int *)&word,
-			gcma_next_gen(word, state == GCMA_STORED ? GCMA_FREE :
-								   state)));
-	if (state == GCMA_STORED) {
-		gcma_unlink(g, frame, gcma_list_of(f));
-		gcma_count(g, GCMA_revoked);
-	}
-}
-
-/*
- * Lend a scrubbed frame again, after all others. Only now that its bit is clear, or
- * gcma_take_free() would drop it from the list for good.
- */
-static void gcma_lend_frame(struct gcma *g, unsigned long frame)
-{
-	struct gcma_frame *f = &g->frames[frame];
-
-	if (gcma_frame_state(f) == GCMA_FREE && !gcma_linked(f))
-		gcma_link(g, frame, GCMA_FREE_LIST, true);
-}
-
-static __always_inline void
-gcma_batch(struct gcma *g, unsigned long frame, unsigned long count,
-	   void (*do_frame)(struct gcma *g, unsigned long frame))
-{
-	unsigned long flags;
-
-	KUNIT_STATIC_STUB_REDIRECT(gcma_batch, g, frame, count, do_frame);
-	spin_lock_irqsave(&g->lock, flags);
-	while (count--)
-		do_frame(g, frame++);
-	spin_unlock_irqrestore(&g->lock, flags);
-}
-
 static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
 		       unsigned long count)
 {
-	unsigned long end = frame + count;
+	struct gcma *g = r->tenants;
 
-	for (; frame < end; frame += GCMA_BATCH)
-		gcma_batch(r->tenants, frame, min(end - frame, GCMA_BATCH),
-			   gcma_scrub_frame);
+	guard(spinlock_irqsave)(&g->lock);
+	for (; count--; frame++) {
+		struct gcma_frame *f = &g->frames[frame];
+		u32 word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
+
+		if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
+			gcma_unlink(g, frame, gcma_list_of(f));
+			gcma_count(g, GCMA_revoked, 1);
+		}
+	}
 }
 
+/*
+ * Lend scrubbed frames again, after all others. Only now that their bits are clear, or
+ * gcma_take_from() would drop them from the list for good.
+ */
 static void gcma_lend(struct cma_reserve *r, unsigned long frame,
 		      unsigned long count)
 {
-	unsigned long end = frame + count;
+	struct gcma *g = r->tenants;
 
-	for (; frame < end; frame += GCMA_BATCH)
-		gcma_batch(r->tenants, frame, min(end - frame, GCMA_BATCH),
-			   gcma_lend_frame);
-}
-
-/* Highest frames first, primaries take the lowest run: they meet last. */
-static void gcma_init_frames(struct gcma *g)
-{
-	unsigned long frame;
-	int list;
-
-	for (list = 0; list < GCMA_NR_LISTS; list++) {
-		frame = g->nr_frames + list;
-		g->frames[frame].prev = frame;
-		g->frames[frame].next = frame;
-	}
-	for (frame = g->nr_frames; frame--;)
-		gcma_link(g, frame, GCMA_FREE_LIST, true);
-}
-
-static void gcma_free(struct gcma *g)
-{
-	vfree(g->frames);
-	free_percpu(g->counters);
-	kfree(g);
+	guard(spinlock_irqsave)(&g->lock);
+	for (; count--; frame++)
+		if (gcma_frame_state(&g->frames[frame]) == GCMA_FREE &&
+		    g->frames[frame].next == GCMA_UNLINKED)
+			gcma_link(g, frame, GCMA_FREE_LIST, true);
 }
 
 static int gcma_create(struct cma_reserve *r)
 {
-	struct cma *cma = r->cma;
-	struct gcma *g;
+	struct gcma *g = &gcma_areas[gcma_nr_areas];
+	u32 nr = r->cma->count, frame;
 
-	if (gcma_nr_areas == ARRAY_SIZE(gcma_areas) ||
-	    (cma->count - 1) >> GCMA_FRAME_BITS)
+	if (r->cma->count > GCMA_FRAME_MASK - gcma_nr_frames)
 		return -E2BIG; /* tenant entries have no room for it */
-
-	g = kzalloc(sizeof(*g), GFP_KERNEL);
-	if (!g)
-		return -ENOMEM;
-	g->cma = cma;
-	g->base_pfn = cma->base_pfn;
-	g->nr_frames = cma->count;
-	g->id = gcma_nr_areas;
+	g->cma = r->cma;
+	g->base_pfn = r->cma->base_pfn;
+	g->nr_frames = nr;
+	g->first = gcma_nr_frames;
 	spin_lock_init(&g->lock);
-	g->counters = alloc_percpu(struct gcma_counters);
-	g->frames = vzalloc(array_size(cma->count + GCMA_NR_LISTS,
-				       sizeof(*g->frames)));
+	g->counters = __alloc_percpu(GCMA_NR_COUNTERS * sizeof(long), sizeof(long));
+	g->frames = vzalloc(array_size(nr + GCMA_NR_LISTS, sizeof(*g->frames)));
 	if (!g->counters || !g->frames) {
-		gcma_free(g);
+		vfree(g->frames);
+		free_percpu(g->counters);
 		return -ENOMEM;
 	}
-	gcma_init_frames(g);
+	for (frame = nr; frame < nr + GCMA_NR_LISTS; frame++)
+		g->frames[frame] = (struct gcma_frame){ .prev = frame, .next = frame };
+	/* Highest frames first, primaries take the lowest run: they meet last. */
+	for (frame = nr; frame--;)
+		gcma_link(g, frame, GCMA_FREE_LIST, true);
 	r->tenants = g;
-	gcma_areas[gcma_nr_areas++] = g;
+	gcma_nr_areas++;
 	/* Complete before it is found: pairs with gcma_pick(). */
-	smp_store_release(&gcma_nr_frames, gcma_nr_frames + cma->count);
+	smp_store_release(&gcma_nr_frames, gcma_nr_frames + nr);
 	static_branch_inc(&gcma_key);
 	return 0;
 }
@@ -984,7 +843,7 @@ unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(g->counters, cpu)->n[item - GCMA_stores];
+		sum += per_cpu_ptr(g->counters, cpu)[item - GCMA_stores];
 	return sum;
 }
 

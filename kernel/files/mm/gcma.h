@@ -5,31 +5,34 @@
 #ifndef __MM_GCMA_H
 #define __MM_GCMA_H
 
-#include <linux/atomic.h>
 #include <linux/gcma.h>
 #include <linux/percpu.h>
-#include <linux/spinlock.h>
 #include <linux/vmstat.h>
 
 #include "cma_reserve.h"
 
 /*
  * States of a frame, in the low bits of gcma_frame.word; the rest of the word
- * is the generation, which changes whenever the frame loses its tenant.
+ * is the generation, which changes whenever the frame is lent.
  *
- *   FREE --store_begin--> STORING --commit--> STORED --load,drop--> LOADING
- *    ^                       | end              | recycle: STORING     |
- *    +-----------------------+------------------+----------------------+
+ *   FREE --store_begin--> OWNED --store_commit--> STORED --load, drop--> OWNED
+ *    ^                      | end                   | recycle             | end
+ *    +----------------------+-----------------------+---------------------+
  *
- * STORING and LOADING have an owner, the task that brought the frame there: it
- * alone may touch the key and the shadow and must bring the frame out again.
- * Every way out of STORED is a cmpxchg, so that only one task becomes owner.
+ * An owned frame is that of the task that brought it there: it alone may touch the
+ * key and the shadow and must bring the frame out again. Every way out of STORED is
+ * atomic, so that only one task becomes owner. A primary that comes and goes leaves
+ * nothing INTACT: what was STORED is FREE, what was OWNED is LOST, which its owner
+ * finds out.
  */
+#define GCMA_INTACT	1U
+#define GCMA_OWNER	2U
+
 enum gcma_state {
 	GCMA_FREE,
-	GCMA_STORING,
-	GCMA_STORED,
-	GCMA_LOADING,
+	GCMA_STORED = GCMA_INTACT,
+	GCMA_LOST = GCMA_OWNER,
+	GCMA_OWNED = GCMA_OWNER | GCMA_INTACT,
 };
 
 #define GCMA_STATE_BITS	2
@@ -51,7 +54,8 @@ enum gcma_list {
  * @word: generation << GCMA_STATE_BITS | state
  * @index: key: page offset of the tenant in @mapping
  * @mapping: key: never dereferenced, its owner may be gone
- * @shadow: the shadow entry of the evicted page
+ * @shadow: the shadow entry of the evicted page; before, the copy of another page of
+ *	the same folio
  * @prev: neighbour on its list, an index into gcma.frames
  * @next: the same; GCMA_UNLINKED if on no list
  *
@@ -68,10 +72,6 @@ struct gcma_frame {
 
 #define GCMA_NR_COUNTERS	(GCMA_refused_passed - GCMA_stores + 1)
 
-struct gcma_counters {
-	unsigned long n[GCMA_NR_COUNTERS];
-};
-
 enum gcma_admission {
 	GCMA_ADMIT_ADAPTIVE,
 	GCMA_ADMIT_ALWAYS,
@@ -83,7 +83,7 @@ enum gcma_admission {
  * @cma: the area
  * @base_pfn: its first page
  * @nr_frames: its size, and that of @frames without the list heads
- * @id: position in gcma_areas[], part of every tenant entry
+ * @first: frames of the areas before it: number of its first one in tenant entries
  * @lock: protects the lists and admission; nests inside i_pages, outermost of
  *	its own; irqs off because i_pages is taken in interrupts
  * @frames: the frame table, then GCMA_NR_LISTS list heads
@@ -96,16 +96,15 @@ enum gcma_admission {
 struct gcma {
 	struct cma *cma;
 	unsigned long base_pfn;
-	unsigned long nr_frames;
-	unsigned int id;
-
+	u32 nr_frames;
+	u32 first;
 	spinlock_t lock; /* see above */
 	struct gcma_frame *frames;
 	unsigned long len[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
 	unsigned int skipped;
 	enum gcma_admission admission;
-	struct gcma_counters __percpu *counters;
+	unsigned long __percpu *counters;
 };
 
 /* The tenants of an area; NULL if its policy is another, or it is not active. */
@@ -127,16 +126,11 @@ static inline bool gcma_revoked(const struct gcma *g, unsigned long frame)
 }
 
 /* Counts pages, for the area and for /proc/vmstat. */
-static __always_inline void gcma_count_pages(struct gcma *g,
-					     enum vm_event_item item, long pages)
+static __always_inline void gcma_count(struct gcma *g, enum vm_event_item item,
+				       long pages)
 {
-	this_cpu_add(g->counters->n[item - GCMA_stores], pages);
+	this_cpu_add(g->counters[item - GCMA_stores], pages);
 	count_vm_events(item, pages);
-}
-
-static __always_inline void gcma_count(struct gcma *g, enum vm_event_item item)
-{
-	gcma_count_pages(g, item, 1);
 }
 
 unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item);

@@ -19,7 +19,7 @@ static char gcma_frame_char(const struct gcma *g, unsigned long frame)
 		return 'Q';
 	if (gcma_revoked(g, frame))
 		return '#';
-	return ".sTl"[gcma_frame_state(&g->frames[frame])]; /* enum gcma_state */
+	return ".Tcc"[gcma_frame_state(&g->frames[frame])]; /* enum gcma_state */
 }
 
 /* '#' primary, 'Q' quarantined, 'T' tenant, '.' free; 64 frames a line. */

@@ -360,13 +360,21 @@ static bool kunit_load(struct gcma_kunit *k, pgoff_t index, u8 pattern)
 	return good && atomic_read(&k->reads) == reads;
 }
 
-/* The frame of the tenant at @index, and its generation. */
-static unsigned long kunit_frame(struct gcma_kunit *k, pgoff_t index, u32 *gen)
+/* The frame of the tenant at @index. */
+static unsigned long kunit_frame(struct gcma_kunit *k, pgoff_t index)
 {
-	unsigned long frame;
+	u32 frame;
 
-	gcma_rd_entry(kunit_slot(k, index), &frame, gen);
+	gcma_rd_entry(kunit_slot(k, index), &frame);
 	return frame;
+}
+
+/* Become owner of the tenant, whoever's it is. */
+static bool kunit_claim(void *entry)
+{
+	u32 frame;
+
+	return gcma_claim(entry, &frame, NULL, 0);
 }
 
 static unsigned long kunit_tenants(struct gcma_kunit *k)
@@ -389,7 +397,7 @@ static void kunit_take(struct gcma_kunit *k, unsigned long frame,
 	bitmap_set(k->cma.bitmap, frame, count);
 	spin_unlock_irqrestore(&k->cma.lock, flags);
 	cma_reserve_take(&k->cma, gcma_pfn(k->g, frame), count, GFP_KERNEL);
-	memset(page_address(gcma_page(k->g, frame)), 0xff, count << PAGE_SHIFT);
+	memset(page_address(cma_page(&k->cma, frame)), 0xff, count << PAGE_SHIFT);
 }
 
 static void kunit_release(struct gcma_kunit *k, unsigned long frame,
@@ -405,6 +413,11 @@ static void kunit_fill_area(struct gcma_kunit *k)
 }
 
 /* ------ invariants ---------------------------------------------------- */
+
+static bool kunit_linked(const struct gcma_frame *f)
+{
+	return f->next != GCMA_UNLINKED;
+}
 
 /* Is each frame of the list linked both ways, and where its state wants it? */
 static void kunit_check_list(struct kunit *test, enum gcma_list list,
@@ -445,10 +458,11 @@ static void kunit_check(struct kunit *test)
 	for_each_clear_bit(frame, seen, k->cma.count) {
 		struct gcma_frame *f = &k->g->frames[frame];
 
-		KUNIT_ASSERT_FALSE(test, gcma_linked(f));
+		KUNIT_ASSERT_FALSE(test, kunit_linked(f));
 		KUNIT_ASSERT_EQ(test, gcma_frame_state(f), GCMA_FREE);
-		KUNIT_ASSERT_FALSE_MSG(test, gcma_lendable(k->g, frame),
-				       "frame %lu is lost", frame);
+		KUNIT_ASSERT_TRUE_MSG(test, gcma_revoked(k->g, frame) ||
+				      PageHWPoison(cma_page(&k->cma, frame)),
+				      "frame %lu is lost", frame);
 	}
 }
 
@@ -462,53 +476,85 @@ static void kunit_check_settled(struct kunit *test)
 	for (frame = 0; frame < k->cma.count; frame++) {
 		enum gcma_state state = gcma_frame_state(&k->g->frames[frame]);
 
-		KUNIT_ASSERT_NE(test, state, GCMA_STORING);
-		KUNIT_ASSERT_NE(test, state, GCMA_LOADING);
+		KUNIT_ASSERT_NE(test, state, GCMA_OWNED);
+		KUNIT_ASSERT_NE(test, state, GCMA_LOST);
 	}
 	KUNIT_ASSERT_TRUE(test, bitmap_empty(gcma_copying, nr_cpu_ids));
 }
 
 /* ------ entries ------------------------------------------------------- */
 
+#define KUNIT_WORD(gen, state)	((u32)(gen) << GCMA_STATE_BITS | (state))
+
 static void __init gcma_test_entry(struct kunit *test)
 {
 	static const u32 gens[] = { 0, 1, 2, 3, 4, 0x155, 0x1ff, 0x200,
 				    U32_MAX >> GCMA_STATE_BITS };
 	struct gcma_kunit *k = test->priv;
-	unsigned long frame, got_frame;
-	u32 word, gen;
+	u32 frame, got_frame;
 	void *entry;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(gens); i++) {
+		u32 owned = KUNIT_WORD(gens[i], GCMA_OWNED);
+		u32 stored = KUNIT_WORD(gens[i], GCMA_STORED);
+		u32 next = KUNIT_WORD(gens[i] + 1, GCMA_STORED);
+
 		frame = i * KUNIT_PAGES / ARRAY_SIZE(gens);
-		word = gens[i] << GCMA_STATE_BITS | GCMA_STORED;
-		entry = gcma_mk_entry(k->g, frame, word);
+		entry = gcma_mk_entry(k->g, frame, owned);
 
 		KUNIT_EXPECT_TRUE(test, gcma_is_tenant(entry));
-		KUNIT_EXPECT_PTR_EQ(test, gcma_rd_entry(entry, &got_frame, &gen),
-				    k->g);
+		KUNIT_EXPECT_PTR_EQ(test, gcma_rd_entry(entry, &got_frame), k->g);
 		KUNIT_EXPECT_EQ(test, got_frame, frame);
-		KUNIT_EXPECT_EQ(test, gen, gens[i] & GCMA_GEN_MASK);
-		KUNIT_EXPECT_TRUE(test, gcma_same_gen(word, gen));
-		word = gcma_next_gen(word, GCMA_STORED);
-		KUNIT_EXPECT_FALSE(test, gcma_same_gen(word, gen));
+		KUNIT_EXPECT_EQ(test, xa_to_value(entry) >> GCMA_FRAME_BITS &
+				GCMA_GEN_MASK, gens[i] & GCMA_GEN_MASK);
+		KUNIT_EXPECT_TRUE(test, gcma_holds(k->g, frame, stored, entry));
+		KUNIT_EXPECT_FALSE(test, gcma_holds(k->g, frame, owned, entry));
+		KUNIT_EXPECT_FALSE(test, gcma_holds(k->g, frame, next, entry));
 	}
 	KUNIT_EXPECT_FALSE(test, gcma_is_tenant(NULL));
 	KUNIT_EXPECT_FALSE(test, gcma_is_tenant(xa_mk_value(0x5ad0)));
 	KUNIT_EXPECT_FALSE(test, gcma_is_tenant(k->g));
 }
 
-/* As many generations as an entry tells apart, then the first again. */
+/* The last frame of each area and the first of the next: the areas are told apart. */
+static void __init gcma_test_areas(struct kunit *test)
+{
+	struct gcma *g;
+	u32 frame;
+
+	for (g = gcma_areas; g < gcma_areas + gcma_nr_areas; g++) {
+		frame = g->first;
+		KUNIT_EXPECT_PTR_EQ(test, gcma_locate(&frame), g);
+		KUNIT_EXPECT_EQ(test, frame, 0);
+		frame = g->first + g->cma->count - 1;
+		KUNIT_EXPECT_PTR_EQ(test, gcma_locate(&frame), g);
+		KUNIT_EXPECT_EQ(test, frame, g->cma->count - 1);
+	}
+}
+
+/*
+ * As many generations as an entry tells apart, then the first again. The word counts
+ * on, and from its last generation to the first: no state gets lost.
+ */
 static void __init gcma_test_generation_wrap(struct kunit *test)
 {
-	u32 last = GCMA_GEN_MASK << GCMA_STATE_BITS | GCMA_STORED;
-	u32 word = gcma_next_gen(last, GCMA_STORED);
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct gcma_frame *f = &k->g->frames[KUNIT_PAGES - 1];
 
-	KUNIT_EXPECT_TRUE(test, gcma_same_gen(word, 0));
-	KUNIT_EXPECT_EQ(test, word & GCMA_STATE_MASK, GCMA_STORED);
-	KUNIT_EXPECT_EQ(test, gcma_next_gen(~GCMA_STATE_MASK, GCMA_LOADING),
-			GCMA_LOADING);
+	atomic_set(&f->word, KUNIT_WORD(GCMA_GEN_MASK, GCMA_FREE));
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	KUNIT_ASSERT_EQ(test, kunit_frame(k, index), KUNIT_PAGES - 1);
+	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index),
+			    gcma_mk_entry(k->g, KUNIT_PAGES - 1, 0));
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+
+	atomic_set(&f->word, KUNIT_WORD(U32_MAX, GCMA_FREE));
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 2));
+	KUNIT_ASSERT_EQ(test, kunit_frame(k, index), KUNIT_PAGES - 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->word), GCMA_STORED);
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 2));
 }
 
 /*
@@ -520,7 +566,7 @@ static void __init gcma_test_wrapped_entry(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t ours = kunit_index(k, GCMA_FOLLOW);
 	pgoff_t old = kunit_index(k, GCMA_FOLLOW);
-	u32 gen;
+	u32 frame;
 
 	/* one page is the tenant of a frame, the other one's entry says so too */
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, old, 9));
@@ -535,8 +581,8 @@ static void __init gcma_test_wrapped_entry(struct kunit *test)
 	/* Dropped by the wrong entry: lost, not wrong. */
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, ours, 1));
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, ours, 2));
-	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, kunit_frame(k, ours, &gen), gen,
-					 &k->inode.i_data, old), 0);
+	KUNIT_EXPECT_NULL(test, gcma_claim(kunit_slot(k, ours), &frame,
+					   &k->inode.i_data, old));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, ours, 2));
 }
 
@@ -658,8 +704,8 @@ static void __init gcma_test_large_folio(struct kunit *test)
 	folio = kunit_add_large(k, index, 2, 3);
 	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 4);
-	KUNIT_EXPECT_EQ(test, gcma_ra_order(&k->inode.i_data, index, 2), 0);
-	KUNIT_EXPECT_EQ(test, gcma_ra_order(&k->inode.i_data, index + 4, 2), 2);
+	KUNIT_EXPECT_TRUE(test, gcma_in_way(&k->inode.i_data, index, 2));
+	KUNIT_EXPECT_FALSE(test, gcma_in_way(&k->inode.i_data, index + 4, 2));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 2, 3));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 3);
 
@@ -683,13 +729,12 @@ static void __init gcma_test_drop(struct kunit *test)
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	unsigned long frame;
 	void *entry;
-	u32 gen;
 	int i;
 
 	/* a part of the page is truncated: nothing is left in the slot */
 	kunit_evict(k, index, 1);
 	entry = kunit_slot(k, index);
-	frame = kunit_frame(k, index, &gen);
+	frame = kunit_frame(k, index);
 	truncate_inode_pages_range(mapping, (index << PAGE_SHIFT) + 10,
 				   (index << PAGE_SHIFT) + 19);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
@@ -698,7 +743,7 @@ static void __init gcma_test_drop(struct kunit *test)
 
 	/* the entry stays worthless when its frame is lent again */
 	kunit_evict(k, index + 1, 1);
-	KUNIT_EXPECT_EQ(test, kunit_frame(k, index + 1, &gen), frame);
+	KUNIT_EXPECT_EQ(test, kunit_frame(k, index + 1), frame);
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 
 	/* by range, as truncation and invalidation do */
@@ -1155,12 +1200,11 @@ static void __init gcma_test_take_while_storing(struct kunit *test)
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	struct folio *folio = kunit_read(k, index, 1);
 	unsigned long frame;
-	u32 gen;
 
 	kunit_open(k, KUNIT_COPIED, kunit_take_keep);
 	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 	KUNIT_ASSERT_TRUE(test, kunit_is_tenant(k, index));
-	frame = kunit_frame(k, index, &gen);
+	frame = kunit_frame(k, index);
 	KUNIT_EXPECT_TRUE(test, gcma_revoked(k->g, frame));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 
@@ -1176,10 +1220,9 @@ static void __init gcma_test_scrub_while_stored(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	unsigned long frame;
-	u32 gen;
 
 	kunit_evict(k, index, 1);
-	frame = kunit_frame(k, index, &gen);
+	frame = kunit_frame(k, index);
 	kunit_take(k, frame, 1);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	kunit_release(k, frame, 1);
@@ -1204,34 +1247,49 @@ static void __init gcma_test_store_while_scrubbing(struct kunit *test)
 }
 
 /* Many pages a bit: interrupts are off for a batch at a time all the same. */
-static unsigned long kunit_largest;
+#define KUNIT_BATCH	256UL
 
-static void kunit_batch(struct gcma *g, unsigned long frame, unsigned long count,
-			void (*do_frame)(struct gcma *g, unsigned long frame))
+static unsigned long kunit_scrubbed, kunit_lent, kunit_largest;
+
+static void kunit_scrub(struct cma_reserve *r, unsigned long frame,
+			unsigned long count)
 {
-	unsigned long flags;
-
+	kunit_scrubbed += count;
 	kunit_largest = max(kunit_largest, count);
-	spin_lock_irqsave(&g->lock, flags);
-	while (count--)
-		do_frame(g, frame++);
-	spin_unlock_irqrestore(&g->lock, flags);
+	gcma_scrub(r, frame, count);
+}
+
+static void kunit_lend(struct cma_reserve *r, unsigned long frame,
+		       unsigned long count)
+{
+	kunit_lent += count;
+	kunit_largest = max(kunit_largest, count);
+	gcma_lend(r, frame, count);
 }
 
 static void __init gcma_test_scrub_in_batches(struct kunit *test)
 {
+	static const struct cma_policy ops = {
+		.revoke = gcma_revoke,
+		.scrub = kunit_scrub,
+		.lend = kunit_lend,
+	};
 	struct gcma_kunit *k = test->priv;
 	struct page *page;
 
 	/* all of the area is one bit, as a huge page is of an area of these */
-	BUILD_BUG_ON(KUNIT_PAGES < 2 * GCMA_BATCH);
+	BUILD_BUG_ON(KUNIT_PAGES < 2 * KUNIT_BATCH);
 	k->cma.order_per_bit = ilog2(KUNIT_PAGES);
+	kunit_scrubbed = 0;
+	kunit_lent = 0;
 	kunit_largest = 0;
-	kunit_activate_static_stub(test, gcma_batch, kunit_batch);
+	k->cma.reserve->ops = &ops;
 	page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, KUNIT_PAGES));
-	kunit_deactivate_static_stub(test, gcma_batch);
-	KUNIT_EXPECT_EQ(test, kunit_largest, GCMA_BATCH);
+	k->cma.reserve->ops = &gcma_policy;
+	KUNIT_EXPECT_EQ(test, kunit_scrubbed, KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, kunit_lent, KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, kunit_largest, KUNIT_BATCH);
 }
 
 /* LOADING, copied, taken and released: the copy was made in time. */
@@ -1252,21 +1310,21 @@ static void __init gcma_test_scrub_while_loading(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	unsigned long frame;
-	u32 gen, word;
+	void *entry;
 
 	kunit_evict(k, index, 1);
-	frame = kunit_frame(k, index, &gen);
-	word = gcma_claim(k->g, frame, gen, NULL, 0);
-	KUNIT_ASSERT_NE(test, word, 0);
+	entry = kunit_slot(k, index);
+	frame = kunit_frame(k, index);
+	KUNIT_ASSERT_TRUE(test, kunit_claim(entry));
 
 	kunit_take(k, frame, 1);
-	KUNIT_EXPECT_FALSE(test, gcma_enter(k->g, frame, word));
+	KUNIT_EXPECT_FALSE(test, gcma_enter(k->g, frame));
 	kunit_release(k, frame, 1);
 	kunit_check(test);
-	KUNIT_EXPECT_FALSE(test, gcma_enter(k->g, frame, word));
-	gcma_put(k->g, frame, word);
+	KUNIT_EXPECT_FALSE(test, gcma_enter(k->g, frame));
+	gcma_put(k->g, frame);
 	kunit_check_settled(test);
-	KUNIT_EXPECT_FALSE(test, gcma_claim(k->g, frame, gen, NULL, 0));
+	KUNIT_EXPECT_FALSE(test, kunit_claim(entry));
 }
 
 /* LOADING, taken, given back to the free list, released. */
@@ -1275,22 +1333,21 @@ static void __init gcma_test_put_while_taken(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	unsigned long frame;
-	u32 gen, word;
 
 	kunit_evict(k, index, 1);
-	frame = kunit_frame(k, index, &gen);
-	word = gcma_claim(k->g, frame, gen, NULL, 0);
+	frame = kunit_frame(k, index);
+	KUNIT_ASSERT_TRUE(test, kunit_claim(kunit_slot(k, index)));
 	kunit_take(k, frame, 1);
-	gcma_put(k->g, frame, word);
+	gcma_put(k->g, frame);
 	kunit_check_settled(test);
 
 	/* It is the first on the list, and must not be lent. */
 	index = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
-	KUNIT_EXPECT_NE(test, kunit_frame(k, index, &gen), frame);
-	KUNIT_EXPECT_FALSE(test, gcma_linked(&k->g->frames[frame]));
+	KUNIT_EXPECT_NE(test, kunit_frame(k, index), frame);
+	KUNIT_EXPECT_FALSE(test, kunit_linked(&k->g->frames[frame]));
 	kunit_release(k, frame, 1);
-	KUNIT_EXPECT_TRUE(test, gcma_linked(&k->g->frames[frame]));
+	KUNIT_EXPECT_TRUE(test, kunit_linked(&k->g->frames[frame]));
 	kunit_check_settled(test);
 }
 
@@ -1301,26 +1358,27 @@ static void __init gcma_test_owned_while_loading(struct kunit *test)
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	pgoff_t other;
 	unsigned long frame;
-	u32 gen, word;
+	u32 word;
 
 	k->g->admission = GCMA_ADMIT_ALWAYS;
 	kunit_evict(k, index, 1);
-	frame = kunit_frame(k, index, &gen);
+	frame = kunit_frame(k, index);
 	kunit_fill_area(k);
-	word = gcma_claim(k->g, frame, gen, NULL, 0);
-	KUNIT_ASSERT_NE(test, word, 0);
+	KUNIT_ASSERT_TRUE(test, kunit_claim(kunit_slot(k, index)));
+	word = atomic_read(&k->g->frames[frame].word);
+	KUNIT_ASSERT_EQ(test, word & GCMA_STATE_MASK, GCMA_OWNED);
 
-	KUNIT_EXPECT_EQ(test, gcma_claim(k->g, frame, gen, NULL, 0), 0);
+	KUNIT_EXPECT_FALSE(test, kunit_claim(kunit_slot(k, index)));
 	gcma_drop(kunit_slot(k, index));
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 0);
 
 	/* It is the oldest, and passed over. */
 	other = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, other, 1));
-	KUNIT_EXPECT_NE(test, kunit_frame(k, other, &gen), frame);
+	KUNIT_EXPECT_NE(test, kunit_frame(k, other), frame);
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->g->frames[frame].word), word);
 	kunit_check(test);
-	gcma_put(k->g, frame, word);
+	gcma_put(k->g, frame);
 }
 
 /* A victim that a primary holds is discarded, not reused. */
@@ -1329,17 +1387,16 @@ static void __init gcma_test_recycle_while_taken(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	unsigned long frame;
-	u32 gen;
 
 	k->g->admission = GCMA_ADMIT_ALWAYS;
 	kunit_evict(k, index, 1);
-	frame = kunit_frame(k, index, &gen);
+	frame = kunit_frame(k, index);
 	kunit_fill_area(k);
 	kunit_take(k, frame, 1);
 
 	index = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
-	KUNIT_EXPECT_NE(test, kunit_frame(k, index, &gen), frame);
+	KUNIT_EXPECT_NE(test, kunit_frame(k, index), frame);
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), 1);
 	kunit_check_settled(test);
 	kunit_release(k, frame, 1);
@@ -1351,7 +1408,6 @@ static void __init gcma_test_recycle_while_taken(struct kunit *test)
 struct kunit_copier {
 	struct gcma *g;
 	unsigned long frame;
-	u32 word;
 	struct completion entered;
 	bool copied;
 };
@@ -1360,7 +1416,7 @@ static int kunit_copy_slowly(void *data)
 {
 	struct kunit_copier *copier = data;
 
-	if (!gcma_enter(copier->g, copier->frame, copier->word)) {
+	if (!gcma_enter(copier->g, copier->frame)) {
 		complete(&copier->entered);
 		return -EBUSY;
 	}
@@ -1380,14 +1436,13 @@ static struct task_struct *kunit_start_copier(struct kunit *test,
 	unsigned int cpu = cpumask_any_but(cpu_online_mask,
 					   raw_smp_processor_id());
 	struct task_struct *task;
-	u32 gen;
 
 	if (cpu >= nr_cpu_ids)
 		kunit_skip(test, "needs a second CPU");
 
 	copier->g = k->g;
-	copier->frame = kunit_frame(k, index, &gen);
-	copier->word = gcma_claim(k->g, copier->frame, gen, NULL, 0);
+	copier->frame = kunit_frame(k, index);
+	KUNIT_ASSERT_TRUE(test, kunit_claim(kunit_slot(k, index)));
 	init_completion(&copier->entered);
 	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
 	task = kthread_create(kunit_copy_slowly, copier, "gcma_kunit");
@@ -1405,7 +1460,7 @@ static void kunit_end_copier(struct kunit *test, struct kunit_copier *copier,
 	KUNIT_EXPECT_EQ(test, kthread_stop(task), 0);
 	put_task_struct(task);
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
-	gcma_put(copier->g, copier->frame, copier->word);
+	gcma_put(copier->g, copier->frame);
 }
 
 /* An allocator waits for who copies in its range, and for nobody else. */
@@ -1434,13 +1489,12 @@ static void __init gcma_test_wait_for_bits(struct kunit *test)
 	struct task_struct *task;
 	unsigned long frame;
 	pgoff_t index;
-	u32 gen;
 
 	k->cma.order_per_bit = 2;
 	do {
 		index = kunit_index(k, GCMA_FOLLOW);
 		kunit_evict(k, index, 1);
-		frame = kunit_frame(k, index, &gen);
+		frame = kunit_frame(k, index);
 	} while (IS_ALIGNED(frame, 4));
 
 	task = kunit_start_copier(test, &copier, index);
@@ -1557,13 +1611,12 @@ static void __init gcma_test_placement(struct kunit *test)
 	pgoff_t first = kunit_index(k, GCMA_FOLLOW);
 	pgoff_t second = kunit_index(k, GCMA_FOLLOW);
 	struct page *page;
-	u32 gen;
 
 	/* tenants from the top, primaries from the bottom */
 	kunit_evict(k, first, 1);
-	KUNIT_EXPECT_EQ(test, kunit_frame(k, first, &gen), KUNIT_PAGES - 1);
+	KUNIT_EXPECT_EQ(test, kunit_frame(k, first), KUNIT_PAGES - 1);
 	page = cma_alloc(&k->cma, 8, 0, true);
-	KUNIT_EXPECT_PTR_EQ(test, page, gcma_page(k->g, 0));
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 0));
 	cma_release(&k->cma, page, 8);
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, first, 1));
 
@@ -1573,7 +1626,7 @@ static void __init gcma_test_placement(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_busy), 1);
 	kunit_release(k, KUNIT_PAGES - GCMA_SCAN, GCMA_SCAN);
 	kunit_evict(k, second, 1);
-	KUNIT_EXPECT_EQ(test, kunit_frame(k, second, &gen),
+	KUNIT_EXPECT_EQ(test, kunit_frame(k, second),
 			KUNIT_PAGES - GCMA_SCAN - 1);
 }
 
@@ -1656,6 +1709,7 @@ static void __init gcma_test_samples(struct kunit *test)
 
 /* ------ nodes of shadows ------------------------------------------------ */
 
+#ifdef CONFIG_MEMCG
 /* A group gets no more nodes for tenants than there are tenants, or it has pages. */
 static void __init gcma_test_node_pages(struct kunit *test)
 {
@@ -1671,6 +1725,7 @@ static void __init gcma_test_node_pages(struct kunit *test)
 	KUNIT_EXPECT_LE(test, gcma_node_pages(NULL, all / 2 + 1),
 			after * (all / 2 + 1) / max(all, 1UL) + 1);
 }
+#endif
 
 /* ------ refusals ------------------------------------------------------ */
 
@@ -1750,19 +1805,18 @@ static void __init gcma_test_poison(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	unsigned long frame;
-	u32 gen;
 
 	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
 		kunit_skip(test, "needs CONFIG_MEMORY_FAILURE");
 
 	kunit_evict(k, index, 1);
-	frame = kunit_frame(k, index, &gen);
-	SetPageHWPoison(gcma_page(k->g, frame));
+	frame = kunit_frame(k, index);
+	SetPageHWPoison(cma_page(&k->cma, frame));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
 	kunit_check_settled(test);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
-	KUNIT_EXPECT_NE(test, kunit_frame(k, index, &gen), frame);
-	ClearPageHWPoison(gcma_page(k->g, frame));
+	KUNIT_EXPECT_NE(test, kunit_frame(k, index), frame);
+	ClearPageHWPoison(cma_page(&k->cma, frame));
 
 	/* the frame left the list; a primary that passes through restores it */
 	kunit_take(k, frame, 1);
@@ -1782,7 +1836,7 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	/* the whole area, full of tenants; released in parts */
 	kunit_fill_area(k);
 	page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
-	KUNIT_ASSERT_PTR_EQ(test, page, gcma_page(k->g, 0));
+	KUNIT_ASSERT_PTR_EQ(test, page, cma_page(&k->cma, 0));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, 1, 0, true));
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
@@ -1888,8 +1942,6 @@ static int __init gcma_kunit_init(struct kunit *test)
 {
 	struct gcma_kunit *k;
 
-	if (gcma_nr_areas == ARRAY_SIZE(gcma_areas))
-		kunit_skip(test, "no room for another area");
 	k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
 	if (!k)
 		return -ENOMEM;
@@ -1926,10 +1978,12 @@ static void __init gcma_kunit_exit(struct kunit *test)
 
 	static_branch_dec(&gcma_key);
 	gcma_nr_frames -= KUNIT_PAGES;
-	gcma_areas[--gcma_nr_areas] = NULL;
+	gcma_nr_areas--;
 
 	cancel_delayed_work_sync(&k->cma.reserve->work);
-	gcma_free(k->g);
+	vfree(k->g->frames);
+	free_percpu(k->g->counters);
+	memset(k->g, 0, sizeof(*k->g));
 	cma_reserve_free(k->cma.reserve);
 	bitmap_free(k->cma.bitmap);
 	free_pages_exact(k->memory, KUNIT_PAGES << PAGE_SHIFT);
@@ -1937,6 +1991,7 @@ static void __init gcma_kunit_exit(struct kunit *test)
 
 static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_entry),
+	KUNIT_CASE(gcma_test_areas),
 	KUNIT_CASE(gcma_test_generation_wrap),
 	KUNIT_CASE(gcma_test_wrapped_entry),
 	KUNIT_CASE(gcma_test_store_load),
@@ -1979,7 +2034,9 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
+#ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),
+#endif
 	KUNIT_CASE(gcma_test_refused_fs),
 	KUNIT_CASE(gcma_test_refused_private),
 	KUNIT_CASE(gcma_test_refused_partial),
