@@ -200,10 +200,11 @@ static void kunit_open_aside(struct kunit *test, enum kunit_window window,
 /* Was the window passed? */
 static void kunit_close_aside(struct kunit *test)
 {
-	unsigned int ms = 0;
+	unsigned int waited = 0;
 
-	while (!smp_load_acquire(&kunit_aside.done) && ms++ < 1000)
-		msleep(1); /* pairs with kunit_aside_thread() */
+	/* pairs with kunit_aside_thread() */
+	while (!smp_load_acquire(&kunit_aside.done) && waited++ < 100)
+		msleep(20);
 	KUNIT_EXPECT_TRUE(test, kunit_aside.done);
 	complete(&kunit_aside.go);
 	kthread_stop(kunit_aside.task);
