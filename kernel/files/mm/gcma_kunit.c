@@ -48,6 +48,7 @@ enum kunit_window {
  * @index: page of the file that kunit_index() returned last
  * @medium: what a page is read as that is not resident
  * @reads: how many were
+ * @dirtied: a folio was added with something in @private
  * @victim: what is to be found isolated
  * @window: where to stop
  * @fn: what to do there
@@ -61,6 +62,7 @@ struct gcma_kunit {
 	pgoff_t index;
 	u8 medium;
 	atomic_t reads;
+	bool dirtied;
 	struct folio *victim;
 	enum kunit_window window;
 	kunit_window_fn fn;
@@ -121,8 +123,13 @@ static void kunit_at_fill(void *data, struct address_space *mapping,
 
 static void kunit_at_add(void *data, struct folio *folio)
 {
-	if (kunit_read_ours(folio->mapping))
-		kunit_stop(kunit_of(folio->mapping), KUNIT_ADDED, 0);
+	if (kunit_read_ours(folio->mapping)) {
+		struct gcma_kunit *k = kunit_of(folio->mapping);
+
+		/* Whoever finds it may look for buffers, without its lock. */
+		k->dirtied |= !!folio->private;
+		kunit_stop(k, KUNIT_ADDED, 0);
+	}
 }
 
 /* The tracepoint does not tell whose LRU lists are scanned: one test at a time. */
@@ -481,6 +488,7 @@ static void kunit_check_settled(struct kunit *test)
 		KUNIT_ASSERT_NE(test, state, GCMA_LOST);
 	}
 	KUNIT_ASSERT_TRUE(test, bitmap_empty(gcma_copying, nr_cpu_ids));
+	KUNIT_EXPECT_FALSE(test, k->dirtied);
 }
 
 /* ------ entries ------------------------------------------------------- */

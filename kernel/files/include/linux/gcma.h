@@ -148,13 +148,16 @@ static inline void gcma_store_end(void *copies)
  */
 static inline void gcma_load_commit(struct folio *folio, void *entry)
 {
-	if (gcma_is_tenant(entry) && folio->private == entry) {
-		folio->private = NULL;
+	if (!gcma_is_tenant(folio->private))
+		return;
+	if (folio->private == entry) {
 		/* Who finds it there accounts the access that adds it once more. */
 		folio_clear_referenced(folio);
 		__folio_mark_uptodate(folio);
 		__folio_clear_locked(folio);
 	}
+	/* Else __find_get_block() would take it for buffers. */
+	folio->private = NULL;
 }
 
 /* ------ entries that go, or are looked at -------------------------------- */
