@@ -411,12 +411,13 @@ int cma_reserve_create(struct cma *cma)
 	r->quarantine = bitmap_zalloc(cma_bitmap_maxno(cma), GFP_KERNEL);
 	if (r->leaving && r->quarantine) {
 		r->ops = cma->policy->create ? cma->policy : NULL;
+		cma->reserve = r; /* the policy may be at work before it returns */
 		ret = r->ops ? r->ops->create(r) : 0;
 	}
-	if (ret)
+	if (ret) {
+		cma->reserve = NULL;
 		cma_reserve_free(r);
-	else
-		cma->reserve = r;
+	}
 	return ret;
 }
 

@@ -258,9 +258,9 @@ static void gcma_put(struct gcma *g, u32 frame)
  * is the tenant of that page: what an entry has room for of the generation may have
  * wrapped. Returns its area then and sets *@frame; NULL if the tenant is gone.
  *
- * The key is read between two looks at the word, and a frame changes it in another
- * generation only: it is that of the tenant if the second look, the cmpxchg, finds
- * all 30 bits of the first.
+ * The key is read between two looks at the word, and a frame changes it between two
+ * generations only, while it holds no tenant: it is that of the tenant if the second
+ * look, the cmpxchg, finds all 32 bits of the first.
  */
 static struct gcma *gcma_claim(void *entry, u32 *frame,
 			       const struct address_space *mapping, pgoff_t index)
@@ -595,11 +595,17 @@ void __gcma_store_end(void *copies, bool passed)
 void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		      pgoff_t index, gfp_t gfp)
 {
+	unsigned long i = index;
 	struct gcma *g;
 	void *entry;
 	u32 frame;
 
 	gcma_passed_last(folio); /* that was another one, if any */
+	/* Those in its way would go anyway, but with interrupts off. */
+	if (folio_test_large(folio))
+		xa_for_each_range(&mapping->i_pages, i, entry, index,
+				  index + folio_nr_pages(folio) - 1)
+			gcma_drop(entry);
 	if (folio_test_large(folio) || gfp & __GFP_WRITE || folio->private)
 		return NULL;
 	entry = xa_load(&mapping->i_pages, index);
@@ -823,7 +829,11 @@ static int gcma_create(struct cma_reserve *r)
 		gcma_link(g, frame, GCMA_FREE_LIST, true);
 	r->tenants = g;
 	gcma_nr_areas++;
-	/* Complete before it is found: pairs with gcma_pick(). */
+	/*
+	 * Complete before it is found: pairs with gcma_pick(), and who has an entry of it
+	 * looks at gcma_areas[] without more ado.
+	 */
+	synchronize_rcu();
 	smp_store_release(&gcma_nr_frames, gcma_nr_frames + nr);
 	static_branch_inc(&gcma_key);
 	return 0;

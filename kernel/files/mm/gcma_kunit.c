@@ -899,14 +899,27 @@ static void kunit_invalidate2(struct gcma_kunit *k)
 	invalidate_inode_pages2(&k->inode.i_data);
 }
 
+/* Two pages of a large folio, which is omitted. */
+static void kunit_invalidate_part(struct gcma_kunit *k)
+{
+	WRITE_ONCE(k->medium, 2);
+	invalidate_mapping_pages(&k->inode.i_data, k->index + 2, k->index + 3);
+}
+
 /*
  * The slots of a large folio change one by one, and who invalidates has looked at them:
  * it waits for the lock that is held.
  */
 static void __init gcma_test_invalidate_while_publishing(struct kunit *test)
 {
-	void (*const ways[])(struct gcma_kunit *k) = {
-		kunit_invalidate2, kunit_invalidate, kunit_truncate,
+	static const struct {
+		void (*fn)(struct gcma_kunit *k);
+		unsigned int at, left;
+	} ways[] = {
+		{ kunit_invalidate2, 0, 0 },
+		{ kunit_invalidate, 0, 0 },
+		{ kunit_truncate, 0, 7 },
+		{ kunit_invalidate_part, 3, 6 },
 	};
 	struct gcma_kunit *k = test->priv;
 	unsigned int i;
@@ -917,14 +930,12 @@ static void __init gcma_test_invalidate_while_publishing(struct kunit *test)
 		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 		struct folio *folio = kunit_add_large(k, index, 3, 1);
 
-		kunit_open_aside(test, KUNIT_PUBLISHED, ways[i]);
+		kunit_open_aside(test, KUNIT_PUBLISHED, ways[i].fn);
 		k->fn = kunit_run_into_lock;
 		KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 		kunit_close_aside(test);
-		KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
-		KUNIT_EXPECT_EQ(test, kunit_tenants(k),
-				ways[i] == kunit_truncate ? 7 : 0);
-		kunit_expect_new(test, index);
+		KUNIT_EXPECT_EQ(test, kunit_tenants(k), ways[i].left);
+		kunit_expect_new(test, index + ways[i].at);
 		invalidate_inode_pages2(&k->inode.i_data);
 	}
 }
@@ -953,6 +964,27 @@ static void __init gcma_test_invalidate_split(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 8);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	kunit_expect_new(test, index);
+}
+
+/* A folio is omitted if only a part of it is to be invalidated. */
+static void __init gcma_test_invalidate_part(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	unsigned long passes = gcma_passes();
+	struct folio *folio;
+	LIST_HEAD(list);
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	folio = kunit_add_large(k, index, 2, 1);
+	lru_add_drain_all();
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+	folio_put(folio);
+	list_add(&folio->lru, &list);
+	kunit_invalidate_part(k);
+	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 4);
+	kunit_expect_new(test, index + 2);
 }
 
 /* The count is a number that comes round again on 32-bit machines. */
@@ -2018,6 +2050,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_invalidate_isolated),
 	KUNIT_CASE(gcma_test_invalidate_while_publishing),
 	KUNIT_CASE(gcma_test_invalidate_split),
+	KUNIT_CASE(gcma_test_invalidate_part),
 	KUNIT_CASE(gcma_test_passes_wrap),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_invalidate_scanned),
