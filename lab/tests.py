@@ -31,7 +31,7 @@ from lab.ktap import Case, Summary
 from lab.machine import Machine
 
 MEMORY = {"debug": 2, "kcsan": 2}  # shadow and redzones: this many times the memory
-KUNIT_SECONDS = 240
+KUNIT_SECONDS = 900  # on the kcsan kernel, beside other parts
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
 RACY = ("gcma_race", "gcma_fsx")  # selftests on the kcsan kernel
 
