@@ -27,12 +27,14 @@ COMPLETE = [
     ("hazard", ("ATTEMPTS=1", "ROUNDS=2")),
     ("frames", ()),
     ("passes", ()),
+    ("loads", ()),
 ]
 # Where mutants are looked for: the smaller first.
 BOUNDS: dict[str, list[tuple[str, ...]]] = {
     "hazard": [("ATTEMPTS=1", "ROUNDS=1"), ("ATTEMPTS=2", "ROUNDS=1")],
     "frames": [()],
     "passes": [()],
+    "loads": [()],
 }
 
 

@@ -15,6 +15,10 @@
  * barriers, what is between these steps, and why one word of memory stands for a page. What
  * nobody may look at again is wiped, which makes fewer states and hides nothing.
  *
+ * While a page is loaded nobody else loads it, drops it or writes to it: it is locked first,
+ * unlike in the kernel, where the entry stays in its slot until the copy is made. loads.pml
+ * has that.
+ *
  * An entry names a frame and no generation, as after a wrap: what it may be
  * mistaken for must be found out by the key. The generation in the word does not
  * wrap while somebody remembers it: a new one is any that nobody remembers.
@@ -274,7 +278,7 @@ next:	do
 			version = (k -> version : 0); ok = false; k = 0 }
 		fi
 
-	/* LOAD: a new, locked folio replaces the entry. */
+	/* LOAD: as if the page were locked all the time. */
 	:: atomic {
 		if
 		:: page[0] <= 1 -> k = 0
