@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Loads of a page while the same page is loaded, invalidated, written to or evicted anew: two
- * readers, an invalidation, reclaim; two frames, one page of a file and whatever else wants
- * frames. Documentation/mm/gcma.rst tells the protocol. Each goes on for ever, and all that
- * can happen is looked at.
+ * readers, an invalidation, reclaim with its shrinker; two frames, one page of a file and
+ * others who want frames. Documentation/mm/gcma.rst tells the protocol. Each goes on for ever,
+ * and all that can happen is looked at.
  *
  * What is promised: no load returns what was written over in the page cache, nor what an
  * invalidation was to remove that has ended, nor another's page; and no tenant of the page
@@ -17,10 +17,11 @@
  *
  * A step is what others may see done in one piece. Memory is in order: hazard.pml has the
  * barriers. Claim and copy are one, for nobody else touches the memory of a frame that has
- * an owner, as long as no primary comes: frames.pml has primaries, lists and LOST. An
- * invalidation finds a folio and removes it in one step, for it holds a reference. It waits
- * for reclaim (passes.pml has those that do not), but not for who reads: that one reads from
- * disk later. The disk is read and the folio unlocked in one step.
+ * an owner but a primary. That shows here as a tenant that is gone, or a copy or a commit
+ * that fails; frames.pml has the rest of it, and the lists. An invalidation finds a folio
+ * and removes it in one step, for it holds a reference. It waits for reclaim (passes.pml has
+ * those that do not), but not for who reads: that one reads from disk later. The disk is read
+ * and the folio unlocked in one step.
  *
  * step                         kernel
  * ----                         ------
@@ -29,7 +30,8 @@
  * ADD, COMMIT                  __filemap_add_folio(), gcma_load_commit()
  * END                          gcma_load_end()
  * FIND, CLEAR                  find_get_entries(), __clear_shadow_entry()
- * EVICT, OTHER                 __remove_mapping(), gcma_copy_page(), gcma_scrub()
+ * EVICT, SHRINK                __remove_mapping(), gcma_drop_node()
+ * others()                     gcma_take_from(), gcma_scrub()
  *
  * With -DLEAVE_OUT=name one look or order is left out.
  */
@@ -84,7 +86,7 @@ bit lock;			/* of i_pages; who holds it for one step leaves it alone */
 #define RECLAIM		3
 
 byte got[2];			/* in the readers' folios */
-byte looked[3] = NONE;		/* the frame whose word, unchanged since, is remembered */
+byte looked[4] = NONE;		/* the frame whose word, unchanged since, is remembered */
 byte busy;			/* readers and invalidations */
 
 #define AGE(copy, from)	copy = (copy == from -> from + 1 : copy)
@@ -103,7 +105,8 @@ inline change(f, to)
 	state[f] = to;
 	looked[0] = (looked[0] == f -> NONE : looked[0]);
 	looked[1] = (looked[1] == f -> NONE : looked[1]);
-	looked[2] = (looked[2] == f -> NONE : looked[2])
+	looked[2] = (looked[2] == f -> NONE : looked[2]);
+	looked[3] = (looked[3] == f -> NONE : looked[3])
 }
 
 inline put(f)
@@ -168,8 +171,12 @@ proctype reader(byte me)
 	bool mine;
 
 	do
-	/* It is going to write, or cannot copy. */
+	/* It is going to write. */
 	:: d_step { !FOLIO(slot) -> busy++ }
+	   goto add
+	/* It adds a large folio. */
+	:: d_step { ENTRY(slot) -> busy++; f = slot }
+	   drop(f);
 	   goto add
 	/* SLOT. */
 	:: d_step { ENTRY(slot) -> busy++; f = slot }
@@ -191,6 +198,11 @@ proctype reader(byte me)
 		   fi
 	   }
 #endif
+	   /* The copy fails. */
+	   if
+	   :: d_step { f != NONE && KEPT(END_PUT) -> got[me] = 0; mine = false; put(f); f = NONE }
+	   :: true
+	   fi;
 add:	   if
 	   :: d_step { !lock && FOLIO(slot) -> got[me] = 0 }	/* -EEXIST */
 	      goto end
@@ -266,7 +278,7 @@ again:	   if
 	od
 }
 
-/* Reclaim, who writes to the page before, and all others that want frames. */
+/* Somebody may write to the page before it is evicted. */
 proctype reclaim()
 {
 	byte me = RECLAIM, f;
@@ -289,9 +301,20 @@ proctype reclaim()
 	   if
 	   :: d_step { !lock -> slot = f; content = 0; owner[f] = NONE; change(f, STORED); f = 0 }
 	   :: d_step { slot == EVICTING -> slot = RESIDENT; put(f); f = 0 }
+	   :: d_step { !lock -> slot = EMPTY; content = 0; put(f); f = 0 }
 	   fi
 
-	/* OTHER. */
+	/* SHRINK: the frame first, the slot after it. */
+	:: d_step { !lock && ENTRY(slot) -> lock = 1; f = slot }
+	   drop(f);
+	   d_step { slot = EMPTY; lock = 0; f = 0 }
+	od
+}
+
+/* Recycle frames, fill them with other pages, and take those out again. */
+proctype others()
+{
+	do
 	:: d_step { state[0] != OWNED -> memory[0] = OTHER; change(0, STORED) }
 	:: d_step { state[1] != OWNED -> memory[1] = OTHER; change(1, STORED) }
 	:: d_step { state[0] == STORED -> memory[0] = 0; change(0, FREE) }
@@ -304,6 +327,7 @@ init {
 		run reader(0);
 		run reader(1);
 		run invalidation();
-		run reclaim()
+		run reclaim();
+		run others()
 	}
 }
