@@ -31,7 +31,8 @@ from lab.ktap import Case, Summary
 from lab.machine import Machine
 
 MEMORY = {"debug": 2, "kcsan": 2}  # shadow and redzones: this many times the memory
-KUNIT_SECONDS = 900  # on the kcsan kernel, beside other parts
+KUNIT_SECONDS = 240
+KUNIT_TIMES = {"kcsan": 4}  # this many times as long
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
 RACY = ("gcma_race", "gcma_fsx")  # selftests on the kcsan kernel
 
@@ -202,7 +203,8 @@ def kunit(context: Context) -> PartResult:
     kernel = context.kernel
     # all suites: the fragments ask for this project's only
     machine = Machine(policy="gcma", args=("kunit.enable=1",))
-    result = boot.exact(kernel, enlarged(machine, context), "true", timeout=KUNIT_SECONDS)
+    seconds = KUNIT_SECONDS * KUNIT_TIMES.get(kernel.flavour.name, 1)
+    result = boot.exact(kernel, enlarged(machine, context), "true", timeout=seconds)
     result, races = kcsan.judge(kernel, result)
     cases = ktap.parse(result.console)
     for system in systems.SYSTEMS.values():

@@ -553,7 +553,7 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 	xas_split(&xas, hole, folio_order(folio));
 	while (copies)
 		xas_store(&xas, gcma_publish(&copies, &xas, shadow));
-	xas_set(&xas, last - folio_nr_pages(folio) + 1);
+	xas_set(&xas, folio->index);
 	xas_for_each(&xas, entry, last)
 		if (entry == hole)
 			xas_store(&xas, shadow);
@@ -600,6 +600,8 @@ void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	void *entry;
 	u32 frame;
 
+	if (!mapping_tenants(mapping))
+		return NULL;
 	gcma_passed_last(folio); /* that was another one, if any */
 	/* Those in its way would go anyway, but with interrupts off. */
 	if (folio_test_large(folio))

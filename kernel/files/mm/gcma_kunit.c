@@ -318,6 +318,16 @@ static struct folio *kunit_add_large(struct gcma_kunit *k, pgoff_t index,
 	return folio;
 }
 
+/* As reclaim does it, of a folio of which the caller has the only reference, on @list. */
+static void kunit_isolate(struct kunit *test, struct folio *folio,
+			  struct list_head *list)
+{
+	lru_add_drain_all();
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+	folio_put(folio);
+	list_add(&folio->lru, list);
+}
+
 /* Reclaim the folio of which the caller has a reference. Is it gone? */
 static bool kunit_reclaim(struct gcma_kunit *k, struct folio *folio)
 {
@@ -657,10 +667,7 @@ static void __init gcma_test_store_not_committed(struct kunit *test)
 	LIST_HEAD(list);
 
 	kunit_open(k, KUNIT_COPIED, kunit_get_folio);
-	lru_add_drain_all();
-	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
-	folio_put(folio);
-	list_add(&folio->lru, &list);
+	kunit_isolate(test, folio, &list);
 	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 0);
 	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
 	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
@@ -953,14 +960,11 @@ static void __init gcma_test_invalidate_split(struct kunit *test)
 		kunit_skip(test, "no large folios");
 	i_size_write(&k->inode, MAX_LFS_FILESIZE);
 	folio = kunit_add_large(k, index, 3, 1);
-	lru_add_drain_all();
-	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
-	folio_put(folio);
+	kunit_isolate(test, folio, &list);
 	kunit_invalidate(k);
 	folio_lock(folio);
 	KUNIT_EXPECT_EQ(test, split_folio_to_list(folio, &list), 0);
 	folio_unlock(folio);
-	list_add(&folio->lru, &list);
 	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 8);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	kunit_expect_new(test, index);
@@ -978,10 +982,7 @@ static void __init gcma_test_invalidate_part(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
 		kunit_skip(test, "no large folios");
 	folio = kunit_add_large(k, index, 2, 1);
-	lru_add_drain_all();
-	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
-	folio_put(folio);
-	list_add(&folio->lru, &list);
+	kunit_isolate(test, folio, &list);
 	kunit_invalidate_part(k);
 	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 4);
 	kunit_expect_new(test, index + 2);
@@ -1001,10 +1002,7 @@ static void __init gcma_test_passes_wrap(struct kunit *test)
 	atomic_long_set(&gcma_pass_count, LONG_MAX);
 	passes = gcma_passes();
 	folio = kunit_read(k, index, 1);
-	lru_add_drain_all();
-	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
-	folio_put(folio);
-	list_add(&folio->lru, &list);
+	kunit_isolate(test, folio, &list);
 	p = gcma_passed_entry(&folio->page);
 	atomic_long_set(&p->at, LONG_MAX);
 	kunit_invalidate(k);
@@ -1054,19 +1052,18 @@ static void __init gcma_test_invalidate_isolated(struct kunit *test)
 		unsigned long passes = gcma_passes();
 		LIST_HEAD(list);
 
-		lru_add_drain_all();
-		KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+		kunit_isolate(test, folio, &list);
 		if (put_back)
 			kunit_invalidate_once(k);
 		else
 			kunit_invalidate(k);
 		KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
 		if (put_back) {
+			list_del(&folio->lru);
+			folio_get(folio);
 			folio_putback_lru(folio);
 			KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 		} else {
-			folio_put(folio);
-			list_add(&folio->lru, &list);
 			KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 1);
 		}
 		KUNIT_EXPECT_FALSE(test, kunit_is_tenant(k, index));
