@@ -12,8 +12,10 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lab import build, console, paths, selftests, source, targets, tests
@@ -211,7 +213,8 @@ def mutants(lines: Sequence[Line], group: Group) -> list[Mutant]:
     if not active:
         return []
     several = active if len(active) > 1 else []
-    return [_mutant(lines, group, which) for which in (None, *several)]
+    found = (_mutant(lines, group, which) for which in (None, *several))
+    return [mutant for mutant in found if mutant.before.split() != mutant.after.split()]
 
 
 def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
@@ -313,20 +316,29 @@ class Judge:
         context = tests.Context(tests.Options(debug=self.flavour == "debug"), kernel)
         if failed := _first_failure(tests.kunit(context).cases):
             return Verdict(True, f"KUnit: {failed}")
-        for each, program in _boots(self.programs):
+        with ThreadPoolExecutor(tests.WORKERS) as pool:
+            boots = [pool.submit(boot) for boot in self._boots(kernel, context)]
+            for done in as_completed(boots):
+                if failed := _first_failure(done.result()):
+                    tests.abandon(pool, boots)
+                    return Verdict(True, failed)
+        return Verdict(False, "")
+
+    def _boots(
+        self, kernel: build.Kernel, context: tests.Context
+    ) -> Iterator[Callable[[], Sequence[Case]]]:
+        """A guest for each program of each round, and those that compare groups."""
+        for each in selftests.ROUNDS:
             ready = replace(each, machine=tests.enlarged(each.machine, context))
-            cases, _ = selftests.run_round(kernel, ready, [program], timeout=SECONDS)
-            if failed := _first_failure(cases):
-                return Verdict(True, failed)
-        failed = _first_failure(tests.groups(context).cases)
-        return Verdict(bool(failed), failed)
+            for program in self.programs:
+                if not each.programs or program in each.programs:
+                    yield partial(_one_program, kernel, ready, program)
+        yield lambda: tests.groups(context).cases
 
 
-def _boots(programs: Sequence[str]) -> Iterator[tuple[selftests.Round, str]]:
-    for each in selftests.ROUNDS:
-        for program in programs:
-            if not each.programs or program in each.programs:
-                yield each, program
+def _one_program(kernel: build.Kernel, ready: selftests.Round, program: str) -> Sequence[Case]:
+    apart = replace(ready, name=f"{ready.name} {program}")  # its results beside another's
+    return selftests.run_round(kernel, apart, [program], timeout=SECONDS)[0]
 
 
 def _first_failure(cases: Iterable[Case]) -> str:

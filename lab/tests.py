@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from lab import (
@@ -316,7 +317,7 @@ def run(options: Options, only: str | None = None) -> list[PartResult]:
                 _tell(result)
                 results.append(result)
         except BaseException:
-            _abandon(pool, pending)
+            abandon(pool, pending)
             raise
     return results
 
@@ -332,7 +333,7 @@ def _run(name: str, context: Context) -> PartResult:
     return result
 
 
-def _abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[PartResult]]) -> None:
+def abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[Any]]) -> None:
     """End what other threads wait for: only the main thread is interrupted."""
     pool.shutdown(wait=False, cancel_futures=True)
     for child in list(_started):

@@ -2,14 +2,21 @@
 """
 The kernel's protocols as models that spin searches to the end: what the kernel does holds, and
 nothing of it can be left out.
+
+A search depends on nothing but the model and spin: what it found is kept in the cache.
 """
 
+import hashlib
+import json
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from lab import paths
 
 pytestmark = pytest.mark.model
 
@@ -47,7 +54,26 @@ class Search:
     output: str
 
 
+@cache
+def spin_version() -> str:
+    return subprocess.run(["spin", "-V"], capture_output=True, text=True, check=True).stdout
+
+
 def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) -> Search:
+    """What a search of the model finds, or found when it was the same."""
+    text = (MODELS / f"{model}.pml").read_text()
+    key = hashlib.sha256("\0".join((text, spin_version(), *VERIFIER, *defines)).encode())
+    known = paths.cache() / "models" / f"{model}-{key.hexdigest()[:24]}.json"
+    if not known.exists():
+        found = _search(folder, model, defines, optimise)
+        known.parent.mkdir(exist_ok=True)
+        part = known.with_suffix(".part")
+        part.write_text(json.dumps(asdict(found)))
+        part.rename(known)
+    return Search(**json.loads(known.read_text()))
+
+
+def _search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) -> Search:
     """Search all states of a model; stop at the first that breaks a promise."""
     verifier = ["gcc", optimise, "-w", *VERIFIER, "-o", "pan", "pan.c"]
     generate = ["spin", *(f"-D{define}" for define in defines), "-a", str(MODELS / f"{model}.pml")]

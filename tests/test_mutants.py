@@ -105,6 +105,24 @@ def test_includes_comments_and_braces_are_no_hooks() -> None:
     assert group.active == [8, 9]
 
 
+def test_new_indentation_is_no_mutant(base: Path) -> None:
+    """Of a declaration that became another type its second line only moves."""
+    (base / "mm/cma.c").write_text("int take(int n,\n  int m);\n")
+    patch = """--- a/mm/cma.c
++++ b/mm/cma.c
+@@ -1,2 +1,2 @@
+-int take(int n,
+-  int m);
++long take(int n,
++   int m);
+"""
+    series = Series({}, [Patch(Path("0001-long.patch"), patch, "reserve")])
+    found = mutants.find(base, series)
+    assert [[mutant.text for mutant in group] for group in found] == [
+        ["long take(int n, / int m);", "long take(int n,"]
+    ]
+
+
 def test_what_a_group_replaced_is_back_without_it(base: Path, series: Series) -> None:
     whole, _, _, hook = mutants.find(base, series)[0]
     assert "lock();\n    count(n);\n    unlock();\n    end(n);\n    late(n);" in whole.after

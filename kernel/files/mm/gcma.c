@@ -156,22 +156,24 @@ static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 static __always_inline void gcma_link(struct gcma *g, u32 frame,
 				      enum gcma_list list, bool tail)
 {
-	struct gcma_frame *f = &g->frames[frame];
+	struct gcma_frame *frames = g->frames;
 	u32 head = g->nr_frames + list;
+	u32 prev = tail ? frames[head].prev : head;
+	u32 next = frames[prev].next;
 
-	f->prev = tail ? g->frames[head].prev : head;
-	f->next = g->frames[f->prev].next;
-	g->frames[f->next].prev = frame;
-	g->frames[f->prev].next = frame;
+	frames[frame].prev = prev;
+	frames[frame].next = next;
+	frames[next].prev = frame;
+	frames[prev].next = frame;
 	g->len[list]++;
 }
 
 static void gcma_unlink(struct gcma *g, u32 frame, enum gcma_list list)
 {
-	struct gcma_frame *f = &g->frames[frame];
+	struct gcma_frame *frames = g->frames, *f = &frames[frame];
 
-	g->frames[f->prev].next = f->next;
-	g->frames[f->next].prev = f->prev;
+	frames[f->prev].next = f->next;
+	frames[f->next].prev = f->prev;
 	f->next = GCMA_UNLINKED;
 	g->len[list]--;
 }
@@ -238,17 +240,25 @@ static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
 
 /* ------ ownership of frames ------------------------------------------- */
 
-/* Lend the frame again, which the caller owns. gcma_take() finds out if it must not. */
-static void gcma_put(struct gcma *g, u32 frame)
+/*
+ * Lend the frame again, which the caller owns, and count @what became of its copy.
+ * gcma_take() finds out if it must not be lent.
+ */
+static void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 {
 	struct gcma_frame *f = &g->frames[frame];
+	enum gcma_list list;
 
+	gcma_count(g, what, 1);
 	if (want_init_on_free() && gcma_enter(g, frame)) {
 		clear_highpage(pfn_to_page(gcma_pfn(g, frame)));
 		gcma_exit();
 	}
 	guard(spinlock_irqsave)(&g->lock);
-	gcma_unlink(g, frame, gcma_list_of(f));
+	list = gcma_list_of(f);
+	if (what == GCMA_loads)
+		gcma_note_hit(g, list);
+	gcma_unlink(g, frame, list);
 	atomic_andnot(GCMA_STATE_MASK, &f->word);
 	gcma_link(g, frame, GCMA_FREE_LIST, false);
 }
@@ -350,15 +360,15 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
  * reads the count before it takes its reference, so it has not seen the count of
  * anybody who found the folio isolated or locked by it; and it cannot freeze the
  * folio before they are gone, so it sees all of them when it compares. It is enough
- * to note the latest count with a hash of the page: whose was noted by mistake is not
- * kept. All pages of a folio are noted, for reclaim may split it (demotion).
+ * to note the latest count in a place that pages share: whose was noted by mistake is
+ * not kept. All pages of a folio are noted, for reclaim may split it (demotion).
  *
  * If a third one holds the folio at that time, or its lock, or reclaim puts it back,
  * then it stays what it is, as it does without tenants. It need not live on in a frame
  * as well: who was passed by last is remembered until it is evicted. Who fills a folio
  * from a tenant is no such third one: see gcma_load_commit().
  */
-#define GCMA_PASSED_BITS	10
+#define GCMA_PASSED	1024
 
 /* Starts at 1: 0 stands for "keep no copy". */
 atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);
@@ -366,11 +376,11 @@ atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);
 static struct gcma_passed {
 	atomic_long_t at;		/* the count then */
 	const struct page *last;	/* not dereferenced, may be free again */
-} gcma_passed_table[1 << GCMA_PASSED_BITS];
+} gcma_passed_table[GCMA_PASSED];
 
 static struct gcma_passed *gcma_passed_entry(const struct page *page)
 {
-	return &gcma_passed_table[hash_ptr(page, GCMA_PASSED_BITS)];
+	return &gcma_passed_table[page_to_pfn(page) % GCMA_PASSED];
 }
 
 void __gcma_pass_by(const struct folio *folio)
@@ -392,20 +402,12 @@ void __gcma_pass_by(const struct folio *folio)
 }
 
 /* Was the folio passed by last? It is forgotten. */
-static bool gcma_passed_last(const struct folio *folio)
+static __always_inline bool gcma_passed_last(const struct folio *folio)
 {
 	struct gcma_passed *p = gcma_passed_entry(&folio->page);
 
 	return READ_ONCE(p->last) == &folio->page &&
 	       cmpxchg(&p->last, &folio->page, NULL) == &folio->page;
-}
-
-/* Was the folio passed by since the count was @passes, or last? */
-static bool gcma_passed_by(const struct folio *folio, unsigned long passes)
-{
-	long at = atomic_long_read(&gcma_passed_entry(&folio->page)->at);
-
-	return (long)(at - passes) > 0 || gcma_passed_last(folio);
 }
 
 /* ------ store --------------------------------------------------------- */
@@ -456,8 +458,7 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 		gcma_link(g, frame, list, true);
 	}
 	if (!gcma_enter(g, frame)) {
-		gcma_count(g, GCMA_refused_busy, 1);
-		gcma_put(g, frame);
+		gcma_put(g, frame, GCMA_refused_busy);
 		return copies;
 	}
 	copy_highpage(pfn_to_page(gcma_pfn(g, frame)), folio_page(folio, i));
@@ -514,7 +515,7 @@ static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
 	*copies = f->shadow;
 	WRITE_ONCE(f->shadow, shadow);
 	if (atomic_cmpxchg_release(&f->word, word, word & ~GCMA_OWNER) != word) {
-		gcma_put(g, frame);
+		gcma_put(g, frame, GCMA_refused_busy);
 		return shadow;
 	}
 	/* From here on the frame may be recycled. */
@@ -529,9 +530,11 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 	struct address_space *mapping = folio->mapping;
 	pgoff_t last = folio->index + folio_nr_pages(folio) - 1;
 	XA_STATE(xas, &mapping->i_pages, folio->index);
+	long at = atomic_long_read(&gcma_passed_entry(&folio->page)->at);
 	void *hole, *entry;
 
-	if (!shadow || gcma_passed_by(folio, passes)) {
+	/* Passed by meanwhile, or last? */
+	if (!shadow || (long)(at - passes) > 0 || gcma_passed_last(folio)) {
 		__gcma_store_end(copies, shadow);
 		__filemap_remove_folio(folio, shadow);
 		return;
@@ -567,9 +570,7 @@ void __gcma_store_end(void *copies, bool passed)
 		struct gcma *g = gcma_rd_entry(copies, &frame);
 
 		copies = g->frames[frame].shadow;
-		gcma_put(g, frame);
-		if (passed)
-			gcma_count(g, GCMA_refused_passed, 1);
+		gcma_put(g, frame, passed ? GCMA_refused_passed : GCMA_refused_kept);
 	}
 }
 
@@ -616,7 +617,7 @@ void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		return NULL;
 	/* A poisoned frame takes its data with it: read the disk. */
 	if (PageHWPoison(pfn_to_page(gcma_pfn(g, frame))) || !gcma_enter(g, frame)) {
-		gcma_put(g, frame);
+		gcma_put(g, frame, GCMA_revoked);
 		return NULL;
 	}
 	copy_highpage(folio_page(folio, 0), pfn_to_page(gcma_pfn(g, frame)));
@@ -654,19 +655,16 @@ bool gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	if (filled) {
 		g = gcma_rd_entry(filled, &frame);
 		if (loaded) {
-			struct gcma_frame *f = &g->frames[frame];
-
-			gcma_note_hit(g, gcma_list_of(f));
 			if (trace_gcma_load_enabled())
-				trace_gcma_load(f->mapping, f->index,
+				trace_gcma_load(g->frames[frame].mapping,
+						g->frames[frame].index,
 						gcma_pfn(g, frame));
-			gcma_count(g, GCMA_loads, 1);
 		} else {
 			folio->private = NULL;
 			folio_clear_active(folio);
 			folio_clear_workingset(folio);
 		}
-		gcma_put(g, frame);
+		gcma_put(g, frame, loaded ? GCMA_loads : GCMA_dropped);
 	}
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE))
@@ -709,10 +707,8 @@ void __gcma_drop(void *entry)
 	u32 frame;
 	struct gcma *g = gcma_claim(entry, &frame, NULL, 0);
 
-	if (g) {
-		gcma_count(g, GCMA_dropped, 1);
-		gcma_put(g, frame);
-	}
+	if (g)
+		gcma_put(g, frame, GCMA_dropped);
 }
 
 /**
@@ -831,11 +827,9 @@ static int gcma_create(struct cma_reserve *r)
 		gcma_link(g, frame, GCMA_FREE_LIST, true);
 	r->tenants = g;
 	gcma_nr_areas++;
-	/*
-	 * Complete before it is found: pairs with gcma_pick(), and who has an entry of it
-	 * looks at gcma_areas[] without more ado.
-	 */
+	/* Complete before it is found: who has an entry of it asks nothing. */
 	synchronize_rcu();
+	/* pairs with gcma_pick() */
 	smp_store_release(&gcma_nr_frames, gcma_nr_frames + nr);
 	static_branch_inc(&gcma_key);
 	return 0;

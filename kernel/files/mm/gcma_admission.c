@@ -20,15 +20,11 @@
 
 #include "gcma_admission.h"
 
-/* A tenant of @list, a sample, was loaded. */
+/* A tenant of @list, a sample, was loaded. Context: gcma.lock held. */
 void __gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&g->lock, flags);
 	if (++g->hits[list] > GCMA_HITS_MAX) {
 		g->hits[GCMA_ALWAYS] /= 2;
 		g->hits[GCMA_SELDOM] /= 2;
 	}
-	spin_unlock_irqrestore(&g->lock, flags);
 }

@@ -488,7 +488,7 @@ static void kunit_check(struct kunit *test)
 static void kunit_check_settled(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
-	unsigned long frame;
+	unsigned long frame, stored = 0;
 
 	kunit_check(test);
 	for (frame = 0; frame < k->cma.count; frame++) {
@@ -496,7 +496,13 @@ static void kunit_check_settled(struct kunit *test)
 
 		KUNIT_ASSERT_NE(test, state, GCMA_OWNED);
 		KUNIT_ASSERT_NE(test, state, GCMA_LOST);
+		stored += state == GCMA_STORED;
 	}
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores),
+			gcma_counter(k->g, GCMA_loads) +
+			gcma_counter(k->g, GCMA_recycles) +
+			gcma_counter(k->g, GCMA_dropped) +
+			gcma_counter(k->g, GCMA_revoked) + stored);
 	KUNIT_ASSERT_TRUE(test, bitmap_empty(gcma_copying, nr_cpu_ids));
 	KUNIT_EXPECT_FALSE(test, k->dirtied);
 }
@@ -672,6 +678,7 @@ static void __init gcma_test_store_not_committed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
 	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, index), folio);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_kept), 1);
 	kunit_check_settled(test);
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], KUNIT_PAGES);
 	folio_put(kunit_got);
@@ -1360,7 +1367,7 @@ static void __init gcma_test_scrub_while_loading(struct kunit *test)
 	kunit_release(k, frame, 1);
 	kunit_check(test);
 	KUNIT_EXPECT_FALSE(test, gcma_enter(k->g, frame));
-	gcma_put(k->g, frame);
+	gcma_put(k->g, frame, GCMA_dropped);
 	kunit_check_settled(test);
 	KUNIT_EXPECT_FALSE(test, kunit_claim(entry));
 }
@@ -1376,7 +1383,7 @@ static void __init gcma_test_put_while_taken(struct kunit *test)
 	frame = kunit_frame(k, index);
 	KUNIT_ASSERT_TRUE(test, kunit_claim(kunit_slot(k, index)));
 	kunit_take(k, frame, 1);
-	gcma_put(k->g, frame);
+	gcma_put(k->g, frame, GCMA_dropped);
 	kunit_check_settled(test);
 
 	/* It is the first on the list, and must not be lent. */
@@ -1416,7 +1423,7 @@ static void __init gcma_test_owned_while_loading(struct kunit *test)
 	KUNIT_EXPECT_NE(test, kunit_frame(k, other), frame);
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->g->frames[frame].word), word);
 	kunit_check(test);
-	gcma_put(k->g, frame);
+	gcma_put(k->g, frame, GCMA_dropped);
 }
 
 /* A victim that a primary holds is discarded, not reused. */
@@ -1498,7 +1505,7 @@ static void kunit_end_copier(struct kunit *test, struct kunit_copier *copier,
 	KUNIT_EXPECT_EQ(test, kthread_stop(task), 0);
 	put_task_struct(task);
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
-	gcma_put(copier->g, copier->frame);
+	gcma_put(copier->g, copier->frame, GCMA_dropped);
 }
 
 /* An allocator waits for who copies in its range, and for nobody else. */

@@ -18,6 +18,7 @@ GCMA_COUNTER(refused_partial)	/* not all blocks of the page were read */
 GCMA_COUNTER(refused_failed)	/* its memory or a write of its file failed */
 GCMA_COUNTER(refused_admission)	/* the area is full of what is worth more */
 GCMA_COUNTER(refused_busy)	/* no frame, or a primary took it meanwhile */
+GCMA_COUNTER(refused_kept)	/* copied, and then not evicted after all */
 GCMA_COUNTER(refused_passed)	/* an invalidation passed the folio by */
 #endif
 #undef GCMA_COUNTER

@@ -247,7 +247,7 @@ static void vmstat_agrees(void)
 	static const char * const names[] = {
 		"stores", "loads", "misses", "recycles", "dropped", "revoked", "refused_fs",
 		"refused_large", "refused_private", "refused_partial", "refused_failed",
-		"refused_admission", "refused_busy", "refused_passed",
+		"refused_admission", "refused_busy", "refused_kept", "refused_passed",
 	};
 
 	need_gcma();
