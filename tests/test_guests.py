@@ -35,7 +35,8 @@ def kernel() -> Kernel:
 
 @pytest.fixture(scope="module")
 def machine(kernel: Kernel) -> Machine:
-    return Machine(memory_mib=1024 if kernel.flavour.name == "debug" else 512, area_mib=64)
+    memory_mib = 1024 if kernel.flavour.name == "debug" else 512
+    return Machine(memory_mib, cpus=1, area_mib=64, args=kernel.target.hasty)
 
 
 # Boots are what these tests take their time for: each shows as much as it can.
@@ -54,7 +55,8 @@ def test_machine_is_as_ordered_and_its_output_errors_and_status_come_back(
     way: Boot, kernel: Kernel, machine: Machine
 ) -> None:
     heard: list[str] = []
-    result = way(kernel, replace(machine, cpus=3, nodes=2), ORDERED, listener=heard.append)
+    ordered = replace(machine, cpus=3, nodes=2, args=())
+    result = way(kernel, ordered, ORDERED, listener=heard.append)
     assert result.status == 3
     words = [word for word in result.output.split() if word != "to-stderr"]
     assert words[:3] == ["to-stdout", kernel.release, "3"]
@@ -78,7 +80,7 @@ def _crash_qemu() -> None:
 
 def test_death_of_qemu_is_seen(kernel: Kernel, machine: Machine) -> None:
     heard: list[str] = []
-    marked = replace(machine, args=(MINE,))
+    marked = replace(machine, args=(*machine.args, MINE))
 
     def crash_the_first(text: str) -> None:
         heard.append(text)
@@ -101,7 +103,7 @@ def _side_by_side(guests: Sequence[Callable[[], BootResult]]) -> list[BootResult
 
 def test_exact_runs_side_by_side_are_bit_identical(kernel: Kernel, machine: Machine) -> None:
     script = "cat /proc/uptime /proc/sys/kernel/random/uuid; dd if=/dev/urandom count=1 | md5sum"
-    ordered = replace(machine, cpus=4)
+    ordered = replace(machine, cpus=2, args=())
     once, twice = _side_by_side([partial(boot.exact, kernel, ordered, script)] * 2)
     assert once.console == twice.console
     assert once.output == twice.output
@@ -225,7 +227,7 @@ def _groups_live(kernel: Kernel, program: Path, policy: str) -> dict[str, str]:
     soak = os.environ.get("GCMA_SOAK") == "1"
     groups = LARGE_GROUPS if soak else GROUPS
     memory_mib, area_mib = (2560, 512) if soak else (1536, 384)
-    machine = Machine(memory_mib=memory_mib, cpus=1, area_mib=area_mib, policy=policy)
+    machine = Machine(memory_mib, cpus=1, area_mib=area_mib, policy=policy)
     files = {"/root/gcma_groups": program, **boot.programs([str(program), "mkfs.ext4"])}
     lines = [f"echo == {name}; /root/gcma_groups {each.options}" for name, each in groups.items()]
     script = "; ".join([*lines, "true"])

@@ -253,7 +253,7 @@ static off_t open_behind(int *medium)
 
 static void race_behind(void)
 {
-	unsigned int changes = soaking() ? 20000 : 200, rounds = 0, absent = 0;
+	unsigned int changes = soaking() ? 20000 : 80, rounds = 0, absent = 0;
 	int medium, filler;
 	pthread_t thread;
 	off_t at;
