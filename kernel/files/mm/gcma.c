@@ -368,32 +368,28 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
  * as well: who was passed by last is remembered until it is evicted. Who fills a folio
  * from a tenant is no such third one: see gcma_load_commit().
  */
-#define GCMA_PASSED	1024
+#define GCMA_PASSED	1024L
 
 /* Starts at 1: 0 stands for "keep no copy". */
 atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);
 
 static struct gcma_passed {
-	atomic_long_t at;		/* the count then */
-	const struct page *last;	/* not dereferenced, may be free again */
+	atomic_long_t at;	/* the count then */
+	unsigned long last;	/* page frame, may be another's by now; 0: none */
 } gcma_passed_table[GCMA_PASSED];
-
-static struct gcma_passed *gcma_passed_entry(const struct page *page)
-{
-	return &gcma_passed_table[page_to_pfn(page) % GCMA_PASSED];
-}
 
 void __gcma_pass_by(const struct folio *folio)
 {
 	long now = atomic_long_inc_return(&gcma_pass_count);
-	const struct page *page = &folio->page;
-	unsigned int i;
+	unsigned long pfn = folio_pfn(folio);
+	/* More pages share the same places. */
+	unsigned long end = pfn + min(folio_nr_pages(folio), GCMA_PASSED);
 
-	for (i = 0; i < folio_nr_pages(folio); i++) {
-		struct gcma_passed *p = gcma_passed_entry(page + i);
+	for (; pfn < end; pfn++) {
+		struct gcma_passed *p = &gcma_passed_table[pfn % GCMA_PASSED];
 		long at = atomic_long_read(&p->at);
 
-		WRITE_ONCE(p->last, page + i);
+		WRITE_ONCE(p->last, pfn);
 		/* Another one, with a later count, may be here as well. */
 		while (at - now < 0 &&
 		       !atomic_long_try_cmpxchg(&p->at, &at, now))
@@ -404,10 +400,10 @@ void __gcma_pass_by(const struct folio *folio)
 /* Was the folio passed by last? It is forgotten. */
 static __always_inline bool gcma_passed_last(const struct folio *folio)
 {
-	struct gcma_passed *p = gcma_passed_entry(&folio->page);
+	unsigned long pfn = folio_pfn(folio);
+	struct gcma_passed *p = &gcma_passed_table[pfn % GCMA_PASSED];
 
-	return READ_ONCE(p->last) == &folio->page &&
-	       cmpxchg(&p->last, &folio->page, NULL) == &folio->page;
+	return READ_ONCE(p->last) == pfn && cmpxchg(&p->last, pfn, 0) == pfn;
 }
 
 /* ------ store --------------------------------------------------------- */
@@ -530,7 +526,8 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 	struct address_space *mapping = folio->mapping;
 	pgoff_t last = folio->index + folio_nr_pages(folio) - 1;
 	XA_STATE(xas, &mapping->i_pages, folio->index);
-	long at = atomic_long_read(&gcma_passed_entry(&folio->page)->at);
+	long at = atomic_long_read(&gcma_passed_table[folio_pfn(folio) %
+						      GCMA_PASSED].at);
 	void *hole, *entry;
 
 	/* Passed by meanwhile, or last? */
@@ -562,7 +559,7 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 			xas_store(&xas, shadow);
 }
 
-/* @passed: they were good, but the content was to be invalidated. */
+/* @passed: they were good, but the content was to be invalidated. Or they are of no use. */
 void __gcma_store_end(void *copies, bool passed)
 {
 	while (copies) {

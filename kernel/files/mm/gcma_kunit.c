@@ -843,7 +843,7 @@ static void kunit_invalidate(struct gcma_kunit *k)
 
 	kunit_invalidate_once(k);
 	for (i = 0; i < ARRAY_SIZE(gcma_passed_table); i++)
-		WRITE_ONCE(gcma_passed_table[i].last, NULL);
+		WRITE_ONCE(gcma_passed_table[i].last, 0);
 }
 
 /* The same, and a reader without locks clears the mark of readahead. */
@@ -1010,7 +1010,7 @@ static void __init gcma_test_passes_wrap(struct kunit *test)
 	passes = gcma_passes();
 	folio = kunit_read(k, index, 1);
 	kunit_isolate(test, folio, &list);
-	p = gcma_passed_entry(&folio->page);
+	p = &gcma_passed_table[folio_pfn(folio) % GCMA_PASSED];
 	atomic_long_set(&p->at, LONG_MAX);
 	kunit_invalidate(k);
 	KUNIT_EXPECT_EQ(test, reclaim_pages(&list, passes), 1);
