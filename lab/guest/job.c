@@ -11,7 +11,13 @@
  * job mix DIR MIB SEED PAGES		random reads and writes of 4 pages, 3 to 1
  * job compile DIR MIB SEED PAGES	read a source and its headers, work in memory,
  *					write an object; link them now and then
+ * job chunks DIR MIB SEED PAGES	scan, 64 KiB at a time
+ * job faults DIR MIB SEED PAGES	touch pages of a mapping at random
+ * job beside DIR MIB SEED PAGES OTHER MIB
+ *					by turns one page at random, and the next of
+ *					OTHER, from end to end, again and again
  *
+ * The file is "data" in DIR, or DIR itself if that is none.
  * PAGES is the number of pages to access, 0: until killed. Prints the number of
  * pages accessed and the cycles that it took.
  */
@@ -22,6 +28,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -29,6 +37,7 @@
 #define PAGE 4096UL
 #define ZIPF 1.1
 #define MIX_PAGES 4
+#define CHUNK_PAGES 16
 
 /* Shape of the compile job: see compile(). */
 #define SOURCE_PAGES 8UL
@@ -44,7 +53,8 @@ struct job {
 	unsigned long done;
 	uint64_t state;		/* of the random numbers */
 	double *zipf;		/* cumulated weights of the ranks */
-	char buf[MIX_PAGES * PAGE];
+	char **more;		/* arguments */
+	char buf[CHUNK_PAGES * PAGE];
 };
 
 /* splitmix64 */
@@ -143,6 +153,52 @@ static void scan(struct job *job)
 		get(job, job->done % job->pages, 1);
 }
 
+static void chunks(struct job *job)
+{
+	while (running(job))
+		get(job, job->done % job->pages, CHUNK_PAGES);
+}
+
+static void faults(struct job *job)
+{
+	volatile const char *map = mmap(NULL, job->pages * PAGE, PROT_READ, MAP_SHARED, job->fd, 0);
+
+	if (map == MAP_FAILED)
+		err(1, "mmap");
+	for (; running(job); job->done++)
+		(void)map[rnd(job) % job->pages * PAGE];
+}
+
+static int open_data(char *path, size_t size, const char *name, int flags)
+{
+	struct stat status;
+	int fd;
+
+	if (stat(name, &status))
+		err(1, "%s", name);
+	snprintf(path, size, S_ISDIR(status.st_mode) ? "%s/data" : "%s", name);
+	fd = open(path, flags, 0600);
+	if (fd < 0)
+		err(1, "%s", path);
+	return fd;
+}
+
+static void beside(struct job *job)
+{
+	unsigned long pages, next = 0;
+	int fd;
+
+	if (!job->more[0] || !job->more[1])
+		errx(2, "beside what?");
+	fd = open_data(job->path, sizeof(job->path), job->more[0], O_RDONLY);
+	pages = strtoul(job->more[1], NULL, 0) << 20 >> 12;
+	while (running(job)) {
+		get(job, rnd(job) % job->pages, 1);
+		if (pread(fd, job->buf, PAGE, next++ % pages * PAGE) != PAGE)
+			err(1, "read of %s", job->path);
+	}
+}
+
 static void mix(struct job *job)
 {
 	while (running(job)) {
@@ -204,6 +260,9 @@ static const struct {
 	{ "pages", scan, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "mix", mix, O_RDWR, POSIX_FADV_RANDOM },
 	{ "compile", compile, O_RDWR, POSIX_FADV_NORMAL },
+	{ "chunks", chunks, O_RDONLY, POSIX_FADV_NORMAL },
+	{ "faults", faults, O_RDONLY, POSIX_FADV_NORMAL },
+	{ "beside", beside, O_RDONLY, POSIX_FADV_RANDOM },
 };
 
 int main(int argc, char **argv)
@@ -217,13 +276,11 @@ int main(int argc, char **argv)
 	for (i = 0; strcmp(kinds[i].name, argv[1]); i++)
 		if (i + 1 == sizeof(kinds) / sizeof(*kinds))
 			errx(2, "unknown job %s", argv[1]);
-	snprintf(job.path, sizeof(job.path), "%s/data", argv[2]);
 	job.pages = strtoul(argv[3], NULL, 0) << 20 >> 12;
 	job.state = strtoul(argv[4], NULL, 0);
 	job.limit = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
-	job.fd = open(job.path, kinds[i].flags, 0600);
-	if (job.fd < 0)
-		err(1, "%s", job.path);
+	job.more = argc > 5 ? argv + 6 : argv + argc;
+	job.fd = open_data(job.path, sizeof(job.path), argv[2], kinds[i].flags);
 	posix_fadvise(job.fd, 0, 0, kinds[i].advice);
 	start = cycles_now();
 	kinds[i].run(&job);

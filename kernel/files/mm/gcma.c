@@ -93,7 +93,7 @@ static unsigned long gcma_copying[BITS_TO_LONGS(NR_CPUS)];
 
 static void *gcma_mk_entry(const struct gcma *g, u32 frame, u32 word)
 {
-	unsigned long gen = word >> GCMA_STATE_BITS & GCMA_GEN_MASK;
+	unsigned long gen = word >> GCMA_GEN_SHIFT & GCMA_GEN_MASK;
 
 	return xa_mk_value(GCMA_TAG | gen << GCMA_FRAME_BITS | (g->first + frame));
 }
@@ -150,6 +150,8 @@ static struct gcma *gcma_pick(u32 hash)
 /* The list that a frame with a key is on, if on any. */
 static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 {
+	if (atomic_read(&f->word) & GCMA_HOT_BIT)
+		return GCMA_HOT;
 	return gcma_sample(gcma_hash(f->mapping, f->index));
 }
 
@@ -324,12 +326,15 @@ static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
  */
 static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 {
+	bool share = gcma_offer(g, list);
 	long frame = -1;
 
-	if (!gcma_has_share(g, list)) {
+	if (!share) {
 		frame = gcma_take_from(g, GCMA_FREE_LIST);
-		if (frame < 0 && list != GCMA_FOLLOW)
-			frame = gcma_take_from(g, GCMA_FOLLOW);
+		if (frame >= 0)
+			return frame;
+		if (admit || list != GCMA_FOLLOW)
+			frame = gcma_take_from(g, gcma_victims(g));
 	}
 	if (frame < 0 && admit)
 		frame = gcma_take_from(g, list);
@@ -368,8 +373,6 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
  * as well: who was passed by last is remembered until it is evicted. Who fills a folio
  * from a tenant is no such third one: see gcma_load_commit().
  */
-#define GCMA_PASSED	1024L
-
 /* Starts at 1: 0 stands for "keep no copy". */
 atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);
 
@@ -377,6 +380,9 @@ static struct gcma_passed {
 	atomic_long_t at;	/* the count then */
 	unsigned long last;	/* page frame, may be another's by now; 0: none */
 } gcma_passed_table[GCMA_PASSED];
+
+/* Where there is a last one, about. */
+DECLARE_BITMAP(gcma_passed_lately, GCMA_PASSED);
 
 void __gcma_pass_by(const struct folio *folio)
 {
@@ -390,6 +396,7 @@ void __gcma_pass_by(const struct folio *folio)
 		long at = atomic_long_read(&p->at);
 
 		WRITE_ONCE(p->last, pfn);
+		set_bit(pfn % GCMA_PASSED, gcma_passed_lately);
 		/* Another one, with a later count, may be here as well. */
 		while (at - now < 0 &&
 		       !atomic_long_try_cmpxchg(&p->at, &at, now))
@@ -403,7 +410,10 @@ static __always_inline bool gcma_passed_last(const struct folio *folio)
 	unsigned long pfn = folio_pfn(folio);
 	struct gcma_passed *p = &gcma_passed_table[pfn % GCMA_PASSED];
 
-	return READ_ONCE(p->last) == pfn && cmpxchg(&p->last, pfn, 0) == pfn;
+	if (READ_ONCE(p->last) != pfn || cmpxchg(&p->last, pfn, 0) != pfn)
+		return false;
+	clear_bit(pfn % GCMA_PASSED, gcma_passed_lately);
+	return true;
 }
 
 /* ------ store --------------------------------------------------------- */
@@ -449,7 +459,9 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 		WRITE_ONCE(f->mapping, folio->mapping);
 		WRITE_ONCE(f->index, folio->index + i);
 		WRITE_ONCE(f->shadow, copies);
-		word = (atomic_read(&f->word) + BIT(GCMA_STATE_BITS)) | GCMA_OWNED;
+		word = (atomic_read(&f->word) + BIT(GCMA_GEN_SHIFT)) | GCMA_OWNED;
+		word &= ~GCMA_HOT_BIT;
+		word |= list == GCMA_HOT ? GCMA_HOT_BIT : 0;
 		atomic_set(&f->word, word);
 		gcma_link(g, frame, list, true);
 	}
@@ -467,7 +479,8 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 void *__gcma_store_begin(struct folio *folio)
 {
 	u32 hash = gcma_hash(folio->mapping, folio->index);
-	enum gcma_list list = gcma_sample(hash);
+	enum gcma_list list = folio_test_workingset(folio) ?
+			      gcma_hot() : gcma_sample(hash);
 	struct gcma *g = gcma_pick(hash);
 	enum vm_event_item refusal;
 	void *copies = NULL;
@@ -478,12 +491,17 @@ void *__gcma_store_begin(struct folio *folio)
 	if (READ_ONCE(folio->flags) & (BIT(PG_swapbacked) | BIT(PG_dirty)) ||
 	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
 		return NULL;
-	refusal = gcma_refusal(folio);
+	admit = gcma_admit(g, list);
+	/* Nobody waits for a lock just to be refused. */
+	if (!admit && list == GCMA_FOLLOW && mapping_tenants(folio->mapping) &&
+	    !data_race(g->len[GCMA_FREE_LIST]))
+		refusal = GCMA_refused_admission;
+	else
+		refusal = gcma_refusal(folio);
 	if (refusal != GCMA_stores) {
 		gcma_count(g, refusal, folio_nr_pages(folio));
 		return NULL;
 	}
-	admit = gcma_admit(g, list);
 	for (i = 0; i < folio_nr_pages(folio); i++)
 		copies = gcma_copy_page(g, list, admit, folio, i, copies);
 	return copies;
@@ -573,25 +591,8 @@ void __gcma_store_end(void *copies, bool passed)
 
 /* ------ load ---------------------------------------------------------- */
 
-/**
- * gcma_load_begin() - fill a folio that is about to be added from its tenant
- * @mapping: the mapping @folio will be added to
- * @folio: new, charged, locked; nobody can find it yet
- * @index: where it will be added
- * @gfp: of the caller. With %__GFP_WRITE the folio stays empty: who writes may rely
- *	on a folio that was not there not being uptodate. So does a large one:
- *	tenants are single pages
- *
- * The content is not valid before gcma_load_commit(). Whatever becomes of the folio,
- * gcma_load_end() must follow.
- *
- * Context: process context, no spinlock held; does not sleep, allocates nothing.
- * Cost: a look at the slot; if there is a tenant, a page copy with preemption off.
- * Return: what has to stand in the slot when @folio is added, also in
- * @folio->private; NULL if it was not filled.
- */
-void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
-		      pgoff_t index, gfp_t gfp)
+void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
+			pgoff_t index, gfp_t gfp)
 {
 	unsigned long i = index;
 	struct gcma *g;
@@ -628,22 +629,8 @@ void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	return entry;
 }
 
-/**
- * gcma_load_end() - a folio was added, or not
- * @filled: what gcma_load_begin() returned
- * @folio: the folio
- * @entry: what it replaced; if that was a tenant entry, NULL afterwards
- * @added: 0, or why it was not added
- * @gfp: of the caller
- *
- * If the folio was not added where its tenant entry stood, it is locked and ours, or
- * not in the page cache at all: forget what it was filled with.
- *
- * Gives the frame back. Context: process context, no spinlock held; does not sleep.
- * Return: true if @folio was filled, and so is uptodate and not locked.
- */
-bool gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
-		   gfp_t gfp)
+bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
+		     gfp_t gfp)
 {
 	bool loaded = filled && !added && *entry == filled;
 	struct gcma *g;
@@ -746,7 +733,7 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 	for (g = gcma_areas; g < gcma_areas + ARRAY_SIZE(gcma_areas); g++)
 		/* A snapshot of three numbers that change. */
 		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
-				     g->len[GCMA_FOLLOW]);
+				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT]);
 	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
 	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
 	for (; memcg; memcg = parent_mem_cgroup(memcg)) {

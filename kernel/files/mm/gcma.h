@@ -12,8 +12,9 @@
 #include "cma_reserve.h"
 
 /*
- * States of a frame, in the low bits of gcma_frame.word; the rest of the word
- * is the generation, which changes whenever the frame is lent.
+ * States of a frame, in the low bits of gcma_frame.word; a bit that tells whether its page
+ * is GCMA_HOT follows; the rest of the word is the generation, which changes whenever
+ * the frame is lent.
  *
  *   FREE --store_begin--> OWNED --store_commit--> STORED --load, drop--> OWNED
  *    ^                      | end                   | recycle             | end
@@ -35,15 +36,17 @@ enum gcma_state {
 	GCMA_OWNED = GCMA_OWNER | GCMA_INTACT,
 };
 
-#define GCMA_STATE_BITS	2
-#define GCMA_STATE_MASK	((1U << GCMA_STATE_BITS) - 1)
+#define GCMA_STATE_MASK	3U
+#define GCMA_HOT_BIT	4U
+#define GCMA_GEN_SHIFT	3
 
 /* A frame is on one of these lists, or on none after it was found revoked. */
 enum gcma_list {
 	GCMA_FREE_LIST,		/* frames to lend, in the order to lend them */
 	GCMA_ALWAYS,		/* sample of pages that are always admitted */
 	GCMA_SELDOM,		/* sample of pages that are seldom admitted */
-	GCMA_FOLLOW,		/* all others follow the better sample */
+	GCMA_FOLLOW,		/* all others follow the better sample, but for */
+	GCMA_HOT,		/* those that were in use: part of the working set */
 	GCMA_NR_LISTS
 };
 
@@ -51,7 +54,7 @@ enum gcma_list {
 
 /**
  * struct gcma_frame - one page of an area
- * @word: generation << GCMA_STATE_BITS | state
+ * @word: generation << GCMA_GEN_SHIFT | hot or not | state
  * @index: key: page offset of the tenant in @mapping
  * @mapping: key: never dereferenced, its owner may be gone
  * @shadow: the shadow entry of the evicted page; before, the copy of another page of
@@ -76,6 +79,7 @@ enum gcma_admission {
 	GCMA_ADMIT_ADAPTIVE,
 	GCMA_ADMIT_ALWAYS,
 	GCMA_ADMIT_SELDOM,
+	GCMA_ADMIT_HARDLY,	/* not for an administrator to choose */
 };
 
 /**
@@ -88,9 +92,11 @@ enum gcma_admission {
  *	its own; irqs off because i_pages is taken in interrupts
  * @frames: the frame table, then GCMA_NR_LISTS list heads
  * @len: frames on each list
- * @hits: loads from each sample, aged
+ * @offers: pages of each sample that were evicted, aged
+ * @hits: loads from each sample, aged with the offers
  * @skipped: refusals since the last page admitted under "seldom"
  * @admission: how to admit; adaptive unless an administrator said otherwise
+ * @better: how to admit what follows the samples
  * @counters: see include/linux/gcma_counters.h
  */
 struct gcma {
@@ -101,9 +107,11 @@ struct gcma {
 	spinlock_t lock; /* see above */
 	struct gcma_frame *frames;
 	unsigned long len[GCMA_NR_LISTS];
+	unsigned int offers[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
 	unsigned int skipped;
 	enum gcma_admission admission;
+	enum gcma_admission better;
 	unsigned long __percpu *counters;
 };
 

@@ -11,20 +11,49 @@
  * Two samples of all pages, told by their hash, tell which is better: each has
  * its share of the frames for itself and always lives by one of the two rules.
  * The others are admitted seldom only while that sample had clearly more loads
- * of late: where both rules do well, as when nearly all fits, always is the one
- * that follows a change. (Set dueling: Qureshi et al., "Adaptive insertion
+ * of what it was offered of late: where both rules do well, as when nearly all
+ * fits, always is the one that follows a change. If neither has any to speak of,
+ * as with a stream, hardly any page is worth a copy: none is but the samples'.
+ * Both counts fade as pages are offered, so a rule is not judged by what it was
+ * worth before the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
  * policies for high performance caching", ISCA 2007; that a hashed sample
  * predicts the whole: Waldspurger et al., "Efficient MRC construction with
  * SHARDS", FAST 2015.)
+ *
+ * Pages that the page cache knows as its working set are not part of this. They are
+ * admitted always, and replace those that were read once as long as these have more
+ * than an eighth of the frames: so a scan does not push out what is in use, and what
+ * was in use long ago makes room for what is now.
  */
 
 #include "gcma_admission.h"
 
-/* A tenant of @list, a sample, was loaded. Context: gcma.lock held. */
-void __gcma_note_hit(struct gcma *g, enum gcma_list list)
+/* The rule that the samples say is better. Context: gcma.lock held. */
+static enum gcma_admission gcma_judge(const struct gcma *g)
 {
-	if (++g->hits[list] > GCMA_HITS_MAX) {
-		g->hits[GCMA_ALWAYS] /= 2;
-		g->hits[GCMA_SELDOM] /= 2;
+	const unsigned int *hits = g->hits, *offers = g->offers;
+
+	if (hits[GCMA_ALWAYS] * GCMA_HARDLY_RATE < offers[GCMA_ALWAYS] &&
+	    hits[GCMA_SELDOM] * GCMA_HARDLY_RATE < offers[GCMA_SELDOM])
+		return GCMA_ADMIT_HARDLY;
+	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
+	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?
+	       GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
+}
+
+bool __gcma_offer(struct gcma *g, enum gcma_list list)
+{
+	unsigned long share = atomic_long_read(&g->cma->reserve->nr_available) >>
+			      GCMA_SAMPLE_SHIFT;
+	unsigned int i;
+
+	g->offers[list]++;
+	if (g->offers[GCMA_ALWAYS] + g->offers[GCMA_SELDOM] >= max(GCMA_WINDOW, share)) {
+		WRITE_ONCE(g->better, gcma_judge(g));
+		for (i = 0; i < GCMA_NR_LISTS; i++) {
+			g->offers[i] /= 2;
+			g->hits[i] /= 2;
+		}
 	}
+	return g->len[list] >= share;
 }

@@ -14,8 +14,14 @@
 /* One page in so many is admitted to a full area under "seldom". */
 #define GCMA_SELDOM_RATE	32
 
-/* Sample hits after which older ones count half. */
-#define GCMA_HITS_MAX		1024
+/* If fewer than one of so many is loaded again, hardly any is admitted. */
+#define GCMA_HARDLY_RATE	64
+
+/* Older offers and hits count half after so many offers, or as many as a sample's share. */
+#define GCMA_WINDOW		256UL
+
+/* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
+#define GCMA_COLD_SHIFT		3
 
 #ifdef CONFIG_GCMA_ADMISSION
 
@@ -32,43 +38,57 @@ static inline enum gcma_list gcma_sample(u32 hash)
 	}
 }
 
-/* Has a sample its share of the frames? It lives on its own then. */
-static inline bool gcma_has_share(const struct gcma *g, enum gcma_list list)
-{
-	return list != GCMA_FOLLOW &&
-	       g->len[list] >=
-	       atomic_long_read(&g->cma->reserve->nr_available) >>
-	       GCMA_SAMPLE_SHIFT;
-}
-
-/* Are pages of @list admitted seldom now? */
-static inline bool gcma_seldom(struct gcma *g, enum gcma_list list)
+/* How are pages of @list admitted now? */
+static inline enum gcma_admission gcma_rule(struct gcma *g, enum gcma_list list)
 {
 	enum gcma_admission admission = READ_ONCE(g->admission);
 
 	if (admission != GCMA_ADMIT_ADAPTIVE)
-		return admission == GCMA_ADMIT_SELDOM;
+		return admission;
 	if (list == GCMA_FOLLOW)
-		return READ_ONCE(g->hits[GCMA_SELDOM]) * 2 >
-		       READ_ONCE(g->hits[GCMA_ALWAYS]) * 3;
-	return list == GCMA_SELDOM;
+		return READ_ONCE(g->better);
+	return list == GCMA_SELDOM ? GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
 }
 
-/* May a folio of @list take the frame of a tenant of its own list? */
+/* May a folio of @list take the frame of a tenant? */
 static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
 {
-	if (!gcma_seldom(g, list))
-		return true;
+	enum gcma_admission rule = gcma_rule(g, list);
+
 	/* An increment may get lost: one page in about so many. */
-	return !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
+	if (rule == GCMA_ADMIT_SELDOM)
+		return !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
+	return rule != GCMA_ADMIT_HARDLY;
 }
 
-void __gcma_note_hit(struct gcma *g, enum gcma_list list);
+/* The list of pages that were in use when they were evicted, or had been before. */
+static inline enum gcma_list gcma_hot(void)
+{
+	return GCMA_HOT;
+}
 
+/* The list whose oldest tenant makes room for others. */
+static inline enum gcma_list gcma_victims(const struct gcma *g)
+{
+	return !g->len[GCMA_HOT] || g->len[GCMA_FOLLOW] > g->nr_frames >> GCMA_COLD_SHIFT ?
+	       GCMA_FOLLOW : GCMA_HOT;
+}
+
+bool __gcma_offer(struct gcma *g, enum gcma_list list);
+
+/*
+ * A page of @list is evicted. Is that a sample that has its share of the frames? It
+ * lives on its own then. Context: gcma.lock held.
+ */
+static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
+{
+	return (list == GCMA_ALWAYS || list == GCMA_SELDOM) && __gcma_offer(g, list);
+}
+
+/* A tenant of @list was loaded. Context: gcma.lock held. */
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
-	if (list != GCMA_FOLLOW)
-		__gcma_note_hit(g, list);
+	g->hits[list]++;
 }
 
 #else /* what is evicted last is admitted */
@@ -78,14 +98,24 @@ static inline enum gcma_list gcma_sample(u32 hash)
 	return GCMA_FOLLOW;
 }
 
-static inline bool gcma_has_share(const struct gcma *g, enum gcma_list list)
-{
-	return false;
-}
-
 static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
 {
 	return true;
+}
+
+static inline enum gcma_list gcma_hot(void)
+{
+	return GCMA_FOLLOW;
+}
+
+static inline enum gcma_list gcma_victims(const struct gcma *g)
+{
+	return GCMA_FOLLOW;
+}
+
+static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
+{
+	return false;
 }
 
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)

@@ -509,12 +509,12 @@ static void kunit_check_settled(struct kunit *test)
 
 /* ------ entries ------------------------------------------------------- */
 
-#define KUNIT_WORD(gen, state)	((u32)(gen) << GCMA_STATE_BITS | (state))
+#define KUNIT_WORD(gen, state)	((u32)(gen) << GCMA_GEN_SHIFT | (state))
 
 static void __init gcma_test_entry(struct kunit *test)
 {
 	static const u32 gens[] = { 0, 1, 2, 3, 4, 0x155, 0x1ff, 0x200,
-				    U32_MAX >> GCMA_STATE_BITS };
+				    U32_MAX >> GCMA_GEN_SHIFT };
 	struct gcma_kunit *k = test->priv;
 	u32 frame, got_frame;
 	void *entry;
@@ -1707,6 +1707,18 @@ static bool kunit_seldom(struct gcma_kunit *k, enum gcma_list list)
 	return admitted == 1;
 }
 
+/* The rule after a window in which the samples had so many hits. */
+static enum gcma_admission kunit_judge(struct gcma *g, unsigned int always,
+				       unsigned int seldom)
+{
+	g->offers[GCMA_ALWAYS] = GCMA_WINDOW / 2;
+	g->offers[GCMA_SELDOM] = GCMA_WINDOW / 2;
+	g->hits[GCMA_ALWAYS] = always;
+	g->hits[GCMA_SELDOM] = seldom;
+	gcma_offer(g, GCMA_ALWAYS);
+	return g->better;
+}
+
 static void __init gcma_test_samples(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -1726,30 +1738,76 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_ALWAYS],
 			KUNIT_PAGES >> GCMA_SAMPLE_SHIFT);
 
-	/* a load from a sample is a vote, the others follow the majority */
-	index = kunit_index(k, GCMA_SELDOM);
-	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_FOLLOW));
-	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
-	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
-	KUNIT_EXPECT_EQ(test, g->hits[GCMA_SELDOM], 1);
+	/* the others follow the one that has more loads of what it is offered */
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 50, 60), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 50, 80), GCMA_ADMIT_SELDOM);
 	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_FOLLOW));
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_ALWAYS));
 	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_SELDOM));
-	gcma_note_hit(g, GCMA_FOLLOW);
-	KUNIT_EXPECT_EQ(test, g->hits[GCMA_FOLLOW], 0);
+	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_HOT));
 
-	/* old votes fade */
-	for (i = 0; i < GCMA_HITS_MAX + 1; i++)
-		gcma_note_hit(g, GCMA_ALWAYS);
-	KUNIT_EXPECT_EQ(test, g->hits[GCMA_ALWAYS], (GCMA_HITS_MAX + 1) / 2);
-	KUNIT_EXPECT_EQ(test, g->hits[GCMA_SELDOM], 0);
-	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_FOLLOW));
+	/* neither is worth a copy: hardly any page is, but the samples go on */
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 1), GCMA_ADMIT_HARDLY);
+	KUNIT_EXPECT_FALSE(test, gcma_admit(g, GCMA_FOLLOW));
+	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_ALWAYS));
+	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_HOT));
+
+	/* votes are of evicted pages, and fade with those that are not loaded */
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 0, GCMA_WINDOW), GCMA_ADMIT_SELDOM);
+	for (i = 0; i < 10 * GCMA_WINDOW; i++)
+		gcma_offer(g, i % 2 ? GCMA_ALWAYS : GCMA_SELDOM);
+	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_HARDLY);
+	index = kunit_index(k, GCMA_SELDOM);
+	i = g->offers[GCMA_SELDOM];
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
+	KUNIT_EXPECT_EQ(test, g->offers[GCMA_SELDOM], i + 1);
+	i = g->hits[GCMA_SELDOM];
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	KUNIT_EXPECT_EQ(test, g->hits[GCMA_SELDOM], i + 1);
 
 	/* an administrator has the last word */
 	g->admission = GCMA_ADMIT_SELDOM;
 	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_ALWAYS));
 	g->admission = GCMA_ADMIT_ALWAYS;
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
+}
+
+/* Evict a page that was in use, or had been before. */
+static bool kunit_evict_hot(struct gcma_kunit *k, pgoff_t index)
+{
+	struct folio *folio = kunit_read(k, index, 1);
+
+	folio_set_workingset(folio);
+	kunit_reclaim(k, folio);
+	return kunit_is_tenant(k, index);
+}
+
+/* Pages that were read once make room for those in use, but keep some of it. */
+static void __init gcma_test_hot(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct gcma *g = k->g;
+	pgoff_t first;
+	int i;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	g->admission = GCMA_ADMIT_ALWAYS;
+	kunit_fill_area(k);
+	first = kunit_index(k, GCMA_ALWAYS);
+	KUNIT_ASSERT_TRUE(test, kunit_evict_hot(k, first));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
+
+	for (i = 0; i < KUNIT_PAGES; i++)
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, first));
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, first, 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 0);
+
+	for (i = 0; i < KUNIT_PAGES; i++)
+		KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FOLLOW], KUNIT_PAGES >> GCMA_COLD_SHIFT);
+	kunit_check_settled(test);
 }
 
 /* ------ nodes of shadows ------------------------------------------------ */
@@ -2080,6 +2138,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
+	KUNIT_CASE(gcma_test_hot),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),
 #endif

@@ -37,17 +37,25 @@ static inline bool gcma_is_tenant(const void *entry)
 	       (xa_to_value(entry) & GCMA_TAG);
 }
 
+/* The same, of any mapping: others keep values of their own. */
+static inline bool gcma_is_tenant_of(const struct address_space *mapping,
+				     const void *entry)
+{
+	return gcma_is_tenant(entry) && mapping_tenants(mapping);
+}
+
 extern atomic_long_t gcma_pass_count;
+extern unsigned long gcma_passed_lately[];
 
 void __gcma_pass_by(const struct folio *folio);
 void *__gcma_store_begin(struct folio *folio);
 void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 			 unsigned long passes);
 void __gcma_store_end(void *copies, bool passed);
-void *gcma_load_begin(struct address_space *mapping, struct folio *folio,
-		      pgoff_t index, gfp_t gfp);
-bool gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
-		   gfp_t gfp);
+void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
+			pgoff_t index, gfp_t gfp);
+bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
+		     gfp_t gfp);
 bool gcma_in_way(struct address_space *mapping, pgoff_t index, unsigned int order);
 void __gcma_drop(void *entry);
 void gcma_drop_node(struct xa_node *node);
@@ -132,6 +140,77 @@ static inline void gcma_store_end(void *copies)
 }
 
 /* ------ load ------------------------------------------------------------ */
+
+/* Places for notes on folios that were passed by: pages share them by their number. */
+#define GCMA_PASSED	1024L
+
+/* In folio->private: there is no tenant for it, the caller has just looked. */
+#define GCMA_ABSENT	((void *)xa_mk_value(GCMA_TAG))
+
+/**
+ * gcma_load_hint() - say what stands where a folio will be added
+ * @folio: new, nobody's
+ * @entry: what xa_load() found there
+ *
+ * Saves filemap_add_folio() a second look. If a tenant comes there in between, it is
+ * dropped.
+ */
+static inline void gcma_load_hint(struct folio *folio, void *entry)
+{
+	if (gcma_enabled() && !gcma_is_tenant(entry))
+		folio->private = GCMA_ABSENT;
+}
+
+/**
+ * gcma_load_begin() - fill a folio that is about to be added from its tenant
+ * @mapping: the mapping @folio will be added to
+ * @folio: new, charged, locked; nobody can find it yet
+ * @index: where it will be added
+ * @gfp: of the caller. With %__GFP_WRITE the folio stays empty: who writes may rely
+ *	on a folio that was not there not being uptodate. So does a large one:
+ *	tenants are single pages
+ *
+ * The content is not valid before gcma_load_commit(). Whatever becomes of the folio,
+ * gcma_load_end() must follow.
+ *
+ * Context: process context, no spinlock held; does not sleep, allocates nothing.
+ * Cost: a look at the slot; if there is a tenant, a page copy with preemption off.
+ * Return: what has to stand in the slot when @folio is added, also in
+ * @folio->private; NULL if it was not filled.
+ */
+static inline void *gcma_load_begin(struct address_space *mapping,
+				    struct folio *folio, pgoff_t index, gfp_t gfp)
+{
+	bool absent = folio->private == GCMA_ABSENT;
+
+	if (!gcma_enabled())
+		return NULL;
+	if (absent)
+		folio->private = NULL;
+	return absent && !test_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately) ?
+	       NULL : __gcma_load_begin(mapping, folio, index, gfp);
+}
+
+/**
+ * gcma_load_end() - a folio was added, or not
+ * @filled: what gcma_load_begin() returned
+ * @folio: the folio
+ * @entry: what it replaced; if that was a tenant entry, NULL afterwards
+ * @added: 0, or why it was not added
+ * @gfp: of the caller
+ *
+ * If the folio was not added where its tenant entry stood, it is locked and ours, or
+ * not in the page cache at all: forget what it was filled with.
+ *
+ * Gives the frame back. Context: process context, no spinlock held; does not sleep.
+ * Return: true if @folio was filled, and so is uptodate and not locked.
+ */
+static inline bool gcma_load_end(void *filled, struct folio *folio, void **entry,
+				 int added, gfp_t gfp)
+{
+	return (filled || gcma_is_tenant(*entry)) &&
+	       __gcma_load_end(filled, folio, entry, added, gfp);
+}
 
 /**
  * gcma_load_commit() - a folio is going to replace what stands in its slot
