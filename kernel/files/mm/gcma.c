@@ -256,13 +256,14 @@ static void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 		clear_highpage(pfn_to_page(gcma_pfn(g, frame)));
 		gcma_exit();
 	}
-	guard(spinlock_irqsave)(&g->lock);
-	list = gcma_list_of(f);
-	if (what == GCMA_loads)
-		gcma_note_hit(g, list);
-	gcma_unlink(g, frame, list);
-	atomic_andnot(GCMA_STATE_MASK, &f->word);
-	gcma_link(g, frame, GCMA_FREE_LIST, false);
+	scoped_guard(spinlock_irqsave, &g->lock) {
+		list = gcma_list_of(f);
+		if (what == GCMA_loads)
+			gcma_note_hit(g, list);
+		gcma_unlink(g, frame, list);
+		atomic_andnot(GCMA_STATE_MASK, &f->word);
+		gcma_link(g, frame, GCMA_FREE_LIST, false);
+	}
 }
 
 /*
@@ -387,7 +388,7 @@ DECLARE_BITMAP(gcma_passed_lately, GCMA_PASSED);
 void __gcma_pass_by(const struct folio *folio)
 {
 	long now = atomic_long_inc_return(&gcma_pass_count);
-	unsigned long pfn = folio_pfn(folio);
+	unsigned long pfn = page_to_pfn(&folio->page);
 	/* More pages share the same places. */
 	unsigned long end = pfn + min(folio_nr_pages(folio), GCMA_PASSED);
 
@@ -407,7 +408,7 @@ void __gcma_pass_by(const struct folio *folio)
 /* Was the folio passed by last? It is forgotten. */
 static __always_inline bool gcma_passed_last(const struct folio *folio)
 {
-	unsigned long pfn = folio_pfn(folio);
+	unsigned long pfn = page_to_pfn(&folio->page);
 	struct gcma_passed *p = &gcma_passed_table[pfn % GCMA_PASSED];
 
 	if (READ_ONCE(p->last) != pfn || cmpxchg(&p->last, pfn, 0) != pfn)
@@ -494,6 +495,7 @@ void *__gcma_store_begin(struct folio *folio)
 	admit = gcma_admit(g, list);
 	/* Nobody waits for a lock just to be refused. */
 	if (!admit && list == GCMA_FOLLOW && mapping_tenants(folio->mapping) &&
+	    /* a snapshot */
 	    !data_race(g->len[GCMA_FREE_LIST]))
 		refusal = GCMA_refused_admission;
 	else
@@ -757,16 +759,16 @@ static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
 {
 	struct gcma *g = r->tenants;
 
-	guard(spinlock_irqsave)(&g->lock);
-	for (; count--; frame++) {
-		struct gcma_frame *f = &g->frames[frame];
-		u32 word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
+	scoped_guard(spinlock_irqsave, &g->lock)
+		for (; count--; frame++) {
+			struct gcma_frame *f = &g->frames[frame];
+			u32 word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
 
-		if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
-			gcma_unlink(g, frame, gcma_list_of(f));
-			gcma_count(g, GCMA_revoked, 1);
+			if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
+				gcma_unlink(g, frame, gcma_list_of(f));
+				gcma_count(g, GCMA_revoked, 1);
+			}
 		}
-	}
 }
 
 /*
@@ -778,11 +780,11 @@ static void gcma_lend(struct cma_reserve *r, unsigned long frame,
 {
 	struct gcma *g = r->tenants;
 
-	guard(spinlock_irqsave)(&g->lock);
-	for (; count--; frame++)
-		if (gcma_frame_state(&g->frames[frame]) == GCMA_FREE &&
-		    g->frames[frame].next == GCMA_UNLINKED)
-			gcma_link(g, frame, GCMA_FREE_LIST, true);
+	scoped_guard(spinlock_irqsave, &g->lock)
+		for (; count--; frame++)
+			if (gcma_frame_state(&g->frames[frame]) == GCMA_FREE &&
+			    g->frames[frame].next == GCMA_UNLINKED)
+				gcma_link(g, frame, GCMA_FREE_LIST, true);
 }
 
 static int gcma_create(struct cma_reserve *r)
