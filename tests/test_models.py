@@ -3,7 +3,8 @@
 The kernel's protocols as models that spin searches to the end: what the kernel does holds, and
 nothing of it can be left out.
 
-A search depends on nothing but the model and spin: what it found is kept in the cache.
+A search that came to an end depends on nothing but the model and spin: what it found is kept in
+the cache.
 """
 
 import hashlib
@@ -66,6 +67,8 @@ def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) ->
     known = paths.cache() / "models" / f"{model}-{key.hexdigest()[:24]}.json"
     if not known.exists():
         found = _search(folder, model, defines, optimise)
+        if not (found.complete or found.violated):
+            return found
         known.parent.mkdir(exist_ok=True)
         part = known.with_suffix(".part")
         part.write_text(json.dumps(asdict(found)))

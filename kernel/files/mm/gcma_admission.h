@@ -67,11 +67,13 @@ static inline enum gcma_list gcma_hot(void)
 	return GCMA_HOT;
 }
 
-/* The list whose oldest tenant makes room for others. */
+/* The list whose oldest tenant makes room for others, of the frames that primaries leave. */
 static inline enum gcma_list gcma_victims(const struct gcma *g)
 {
-	return !g->len[GCMA_HOT] || g->len[GCMA_FOLLOW] > g->nr_frames >> GCMA_COLD_SHIFT ?
-	       GCMA_FOLLOW : GCMA_HOT;
+	unsigned long cold = atomic_long_read(&g->cma->reserve->nr_available) >>
+			     GCMA_COLD_SHIFT;
+
+	return !g->len[GCMA_HOT] || g->len[GCMA_FOLLOW] > cold ? GCMA_FOLLOW : GCMA_HOT;
 }
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);

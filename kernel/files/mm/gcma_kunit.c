@@ -698,6 +698,32 @@ static void __init gcma_test_only_reclaim_stores(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_stores), 0);
 }
 
+/* Readahead looked before the page became a tenant: it is read from the medium. */
+static void __init gcma_test_hint(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 0);
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	gcma_load_hint(folio, kunit_slot(k, index));
+	KUNIT_EXPECT_NULL(test, folio->private);
+	gcma_load_hint(folio, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, folio->private, GCMA_ABSENT);
+	/* or it looks again, to forget who was there */
+	clear_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately);
+	KUNIT_ASSERT_EQ(test, filemap_add_folio(mapping, folio, index, GFP_KERNEL), 0);
+	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
+	KUNIT_EXPECT_NULL(test, folio->private);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 1);
+	kunit_check_settled(test);
+	folio_unlock(folio);
+	folio_put(folio);
+	kunit_forget(k, index);
+}
+
 /* A page that readahead marked, and nobody read that far, is as good as any. */
 static void __init gcma_test_readahead_mark(struct kunit *test)
 {
@@ -1807,6 +1833,17 @@ static void __init gcma_test_hot(struct kunit *test)
 	for (i = 0; i < KUNIT_PAGES; i++)
 		KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FOLLOW], KUNIT_PAGES >> GCMA_COLD_SHIFT);
+
+	/* an eighth of what a primary leaves: it takes seven, hot frames are the oldest */
+	first = kunit_index(k, GCMA_FOLLOW);
+	kunit_take(k, 0, KUNIT_PAGES / 8 * 7);
+	for (i = 0; i < KUNIT_PAGES; i++)
+		kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1);
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, first));
+	for (i = 0; i < KUNIT_PAGES; i++)
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, first));
+	kunit_release(k, 0, KUNIT_PAGES / 8 * 7);
 	kunit_check_settled(test);
 }
 
@@ -2139,6 +2176,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
 	KUNIT_CASE(gcma_test_hot),
+	KUNIT_CASE(gcma_test_hint),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),
 #endif
