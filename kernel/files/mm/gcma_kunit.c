@@ -1842,7 +1842,7 @@ static void __init gcma_test_hot(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, first));
 	for (i = 0; i < KUNIT_PAGES; i++)
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
-	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, first));
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, first, 1));
 	kunit_release(k, 0, KUNIT_PAGES / 8 * 7);
 	kunit_check_settled(test);
 }
