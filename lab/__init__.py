@@ -16,11 +16,12 @@ LAYERS = (
     "compactfit compactfit.build compactfit.traces workloads kcsan",
     "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
     " selftests",
-    "compactfit.steps compactfit.programs tenants",
+    "compactfit.steps compactfit.programs tenants loads",
     "compactfit.replays tests",
     "mutants",
-    "evals.alloc evals.alloc_cpus evals.allocators evals.camera evals.memcg evals.overhead"
-    " evals.scale evals.size evals.system evals.tenancy evals.zsmalloc",
+    "evals.alloc evals.alloc_cpus evals.allocators evals.camera evals.contention evals.large"
+    " evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases evals.scale"
+    " evals.size evals.system evals.tenancy evals.zsmalloc",
     "evals",
     "demo",
     "verbs",

@@ -54,6 +54,11 @@ FLAVOURS = {
             seconds=600,
             megabytes=1500,
         ),
+        Flavour(
+            "lockstat",
+            "tells how long locks were waited for, and held",
+            (*PLAIN, *OURS, "lockstat"),
+        ),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),
         Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
     )

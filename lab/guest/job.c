@@ -13,6 +13,7 @@
  *					write an object; link them now and then
  * job chunks DIR MIB SEED PAGES	scan, 64 KiB at a time
  * job faults DIR MIB SEED PAGES	touch pages of a mapping at random
+ * job walk DIR MIB SEED PAGES		the same from end to end, again and again
  * job beside DIR MIB SEED PAGES OTHER MIB
  *					by turns one page at random, and the next of
  *					OTHER, from end to end, again and again
@@ -159,14 +160,29 @@ static void chunks(struct job *job)
 		get(job, job->done % job->pages, CHUNK_PAGES);
 }
 
-static void faults(struct job *job)
+static volatile const char *mapping(struct job *job)
 {
 	volatile const char *map = mmap(NULL, job->pages * PAGE, PROT_READ, MAP_SHARED, job->fd, 0);
 
 	if (map == MAP_FAILED)
 		err(1, "mmap");
+	return map;
+}
+
+static void faults(struct job *job)
+{
+	volatile const char *map = mapping(job);
+
 	for (; running(job); job->done++)
 		(void)map[rnd(job) % job->pages * PAGE];
+}
+
+static void walk(struct job *job)
+{
+	volatile const char *map = mapping(job);
+
+	for (; running(job); job->done++)
+		(void)map[job->done % job->pages * PAGE];
 }
 
 static int open_data(char *path, size_t size, const char *name, int flags)
@@ -262,6 +278,7 @@ static const struct {
 	{ "compile", compile, O_RDWR, POSIX_FADV_NORMAL },
 	{ "chunks", chunks, O_RDONLY, POSIX_FADV_NORMAL },
 	{ "faults", faults, O_RDONLY, POSIX_FADV_NORMAL },
+	{ "walk", walk, O_RDONLY, POSIX_FADV_NORMAL },
 	{ "beside", beside, O_RDONLY, POSIX_FADV_RANDOM },
 };
 

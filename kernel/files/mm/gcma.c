@@ -67,12 +67,6 @@
 
 DEFINE_STATIC_KEY_FALSE(gcma_key);
 
-/*
- * Folios up to this order may become tenants, each page in a frame of its own:
- * as long as the slots of all pages are in one node, no memory is needed.
- */
-#define GCMA_MAX_ORDER	(XA_CHUNK_SHIFT - 1)
-
 /* The tenant entry: tag, generation, number of the frame among those of all areas. */
 #define GCMA_FRAME_BITS	(IS_ENABLED(CONFIG_64BIT) ? 31 : 21)
 #define GCMA_GEN_BITS	(IS_ENABLED(CONFIG_GCMA_DEBUG_GENERATION) ? 2 :	\
@@ -417,6 +411,26 @@ static __always_inline bool gcma_passed_last(const struct folio *folio)
 	return true;
 }
 
+/* ------ the copies of a folio ----------------------------------------- */
+
+/*
+ * Each of them, which the caller owns, remembers the next one. Put them all, and count
+ * @what became of them.
+ */
+static void gcma_put_all(void *copies, enum vm_event_item what)
+{
+	while (copies) {
+		u32 frame;
+		struct gcma *g = gcma_rd_entry(copies, &frame);
+		struct gcma_frame *f = &g->frames[frame];
+
+		copies = f->shadow;
+		if (what == GCMA_loads && trace_gcma_load_enabled())
+			trace_gcma_load(f->mapping, f->index, gcma_pfn(g, frame));
+		gcma_put(g, frame, what);
+	}
+}
+
 /* ------ store --------------------------------------------------------- */
 
 /* Why a page must not become a tenant; GCMA_stores if it may. */
@@ -582,37 +596,25 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 /* @passed: they were good, but the content was to be invalidated. Or they are of no use. */
 void __gcma_store_end(void *copies, bool passed)
 {
-	while (copies) {
-		u32 frame;
-		struct gcma *g = gcma_rd_entry(copies, &frame);
-
-		copies = g->frames[frame].shadow;
-		gcma_put(g, frame, passed ? GCMA_refused_passed : GCMA_refused_kept);
-	}
+	gcma_put_all(copies, passed ? GCMA_refused_passed : GCMA_refused_kept);
 }
 
 /* ------ load ---------------------------------------------------------- */
 
-void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
-			pgoff_t index, gfp_t gfp)
+/*
+ * Fill page @i of the folio from its tenant, if there is one: the frame remembers the
+ * others that the folio was @filled from. Returns its entry.
+ */
+static __always_inline void *gcma_fill_page(struct address_space *mapping,
+					    struct folio *folio, pgoff_t index,
+					    unsigned int i, void *filled)
 {
-	unsigned long i = index;
+	void *entry = xa_load(&mapping->i_pages, index + i);
+	struct gcma_frame *f;
 	struct gcma *g;
-	void *entry;
 	u32 frame;
 
-	if (!mapping_tenants(mapping))
-		return NULL;
-	gcma_passed_last(folio); /* that was another one, if any */
-	/* Those in its way would go anyway, but with interrupts off. */
-	if (folio_test_large(folio))
-		xa_for_each_range(&mapping->i_pages, i, entry, index,
-				  index + folio_nr_pages(folio) - 1)
-			gcma_drop(entry);
-	if (folio_test_large(folio) || gfp & __GFP_WRITE || folio->private)
-		return NULL;
-	entry = xa_load(&mapping->i_pages, index);
-	g = gcma_is_tenant(entry) ? gcma_claim(entry, &frame, mapping, index) : NULL;
+	g = gcma_is_tenant(entry) ? gcma_claim(entry, &frame, mapping, index + i) : NULL;
 	if (!g)
 		return NULL;
 	/* A poisoned frame takes its data with it: read the disk. */
@@ -620,38 +622,79 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		gcma_put(g, frame, GCMA_revoked);
 		return NULL;
 	}
-	copy_highpage(folio_page(folio, 0), pfn_to_page(gcma_pfn(g, frame)));
+	copy_highpage(folio_page(folio, i), pfn_to_page(gcma_pfn(g, frame)));
 	gcma_exit();
-	flush_dcache_folio(folio);
 	if (trace_gcma_fill_enabled())
-		trace_gcma_fill(mapping, index, gcma_pfn(g, frame));
+		trace_gcma_fill(mapping, index + i, gcma_pfn(g, frame));
+	f = &g->frames[frame];
 	/* Now, while the folio is locked and nobody else's. */
-	workingset_refault(folio, g->frames[frame].shadow);
-	folio->private = entry;
+	if (!i)
+		workingset_refault(folio, f->shadow);
+	WRITE_ONCE(f->shadow, filled);
 	return entry;
+}
+
+void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
+			pgoff_t index, gfp_t gfp)
+{
+	unsigned long nr = folio_nr_pages(folio), i = nr;
+	void *entry, *filled = NULL;
+	bool fill;
+
+	if (!mapping_tenants(mapping))
+		return NULL;
+	gcma_passed_last(folio); /* that was another one, if any */
+	fill = !(gfp & __GFP_WRITE) && !folio->private && nr <= 1UL << GCMA_MAX_ORDER;
+	while (fill && i--) {
+		entry = gcma_fill_page(mapping, folio, index, i, filled);
+		fill = entry;
+		filled = entry ?: filled;
+	}
+	if (fill) {
+		flush_dcache_folio(folio);
+		folio->private = filled;
+		return filled;
+	}
+	gcma_put_all(filled, GCMA_dropped);
+	/* Those in its way would go anyway, but with interrupts off. */
+	i = index;
+	if (nr > 1)
+		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1)
+			gcma_drop(entry);
+	return NULL;
+}
+
+/*
+ * Does what the folio was @filled from still stand in all its slots? Frames that are
+ * owned keep their keys and generations, so what an entry names is what it named.
+ */
+bool __gcma_load_commit(void *filled, const struct folio *folio)
+{
+	pgoff_t index = folio->index;
+
+	while (filled) {
+		u32 frame;
+		struct gcma *g = gcma_rd_entry(filled, &frame);
+
+		if (xa_load(&folio->mapping->i_pages, index++) != filled)
+			return false;
+		filled = g->frames[frame].shadow;
+	}
+	return true;
 }
 
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 		     gfp_t gfp)
 {
-	bool loaded = filled && !added && *entry == filled;
-	struct gcma *g;
+	bool loaded = filled && !added && *entry == folio;
 	u32 frame;
 
-	if (filled) {
-		g = gcma_rd_entry(filled, &frame);
-		if (loaded) {
-			if (trace_gcma_load_enabled())
-				trace_gcma_load(g->frames[frame].mapping,
-						g->frames[frame].index,
-						gcma_pfn(g, frame));
-		} else {
-			folio->private = NULL;
-			folio_clear_active(folio);
-			folio_clear_workingset(folio);
-		}
-		gcma_put(g, frame, loaded ? GCMA_loads : GCMA_dropped);
+	if (filled && !loaded) {
+		folio->private = NULL;
+		folio_clear_active(folio);
+		folio_clear_workingset(folio);
 	}
+	gcma_put_all(filled, loaded ? GCMA_loads : GCMA_dropped);
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE))
 			gcma_count(gcma_rd_entry(*entry, &frame), GCMA_misses, 1);
@@ -660,16 +703,39 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	return loaded;
 }
 
-/* Do tenants, which are single pages, lie in the way of a folio of @order? */
-bool gcma_in_way(struct address_space *mapping, pgoff_t index, unsigned int order)
+bool __gcma_alive(void *entry)
 {
-	pgoff_t last = index + (1UL << order) - 1;
+	u32 frame;
+	struct gcma *g = gcma_rd_entry(entry, &frame);
+
+	return gcma_holds(g, frame, atomic_read(&g->frames[frame].word), entry) &&
+	       !gcma_revoked(g, frame);
+}
+
+/**
+ * gcma_load_order() - how large a folio can be filled as a whole, or read as a whole?
+ * @mapping: the mapping it will be added to, without a minimum order if it has tenants
+ * @index: where; a multiple of its size
+ * @order: at most so large
+ *
+ * Context: any. Cost: O(entries in the range).
+ * Return: the largest order at which all pages have tenants, or none.
+ */
+unsigned int gcma_load_order(struct address_space *mapping, pgoff_t index,
+			     unsigned int order)
+{
+	pgoff_t i = index, last = index + (1UL << order) - 1, filled = 0;
 	void *entry;
 
-	xa_for_each_range(&mapping->i_pages, index, entry, index, last)
-		if (gcma_is_tenant(entry))
-			return true;
-	return false;
+	xa_for_each_range(&mapping->i_pages, i, entry, index, last) {
+		if (!gcma_alive(entry))
+			continue;
+		if (i != index + filled)
+			return ilog2(filled ?: i - index);
+		if (++filled == 1UL << GCMA_MAX_ORDER)
+			break;
+	}
+	return filled ? ilog2(filled) : order;
 }
 
 void *__gcma_shadow(void *entry)

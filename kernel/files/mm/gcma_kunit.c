@@ -117,7 +117,9 @@ static void kunit_at_fill(void *data, struct address_space *mapping,
 	if (kunit_read_ours(mapping)) {
 		struct gcma_kunit *k = kunit_of(mapping);
 
-		kunit_stop(k, KUNIT_FILLED, pfn - k->cma.base_pfn);
+		/* of a large folio, that is the last */
+		if (index == k->index)
+			kunit_stop(k, KUNIT_FILLED, pfn - k->cma.base_pfn);
 	}
 }
 
@@ -304,15 +306,18 @@ static struct folio *kunit_read(struct gcma_kunit *k, pgoff_t index, u8 pattern)
 	return folio;
 }
 
-/* A folio of several pages. */
+/* A folio of several pages: filled from tenants, or with @pattern. */
 static struct folio *kunit_add_large(struct gcma_kunit *k, pgoff_t index,
 				     unsigned int order, u8 pattern)
 {
 	struct folio *folio;
 
 	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, order);
-	while (filemap_add_folio(&k->inode.i_data, folio, index, GFP_KERNEL))
+	while (filemap_add_folio(&k->inode.i_data, folio, index, GFP_KERNEL)) {
+		if (folio_test_uptodate(folio))
+			return folio;
 		cond_resched();
+	}
 	memset(folio_address(folio), pattern, folio_size(folio));
 	folio_end_read(folio, true);
 	return folio;
@@ -749,16 +754,16 @@ static void __init gcma_test_large_folio(struct kunit *test)
 	struct folio *folio;
 	unsigned int i;
 
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
 	/* Stored as single pages, each of which can be loaded. */
 	folio = kunit_add_large(k, index, 2, 3);
 	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 4);
-	KUNIT_EXPECT_TRUE(test, gcma_in_way(&k->inode.i_data, index, 2));
-	KUNIT_EXPECT_FALSE(test, gcma_in_way(&k->inode.i_data, index + 4, 2));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index + 2, 3));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 3);
 
-	/* A large folio over tenants is read from disk, and they go. */
+	/* A large folio over some tenants is read from disk, and they go. */
 	folio = kunit_add_large(k, index, 2, 4);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 4));
@@ -769,6 +774,66 @@ static void __init gcma_test_large_folio(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_is_shadow(k, index));
 	for (i = 1; i < 4; i++)
 		KUNIT_EXPECT_TRUE(test, kunit_load(k, index + i, 4));
+}
+
+/* A large folio is filled if all its pages have tenants. */
+static void __init gcma_test_large_load(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio;
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 0), 0);
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 9), 9);
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index + i, i));
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 5), 3);
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 2), 2);
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 0), 0);
+	/* not what is there already, of which nobody knows how large it can be */
+	folio = kunit_add_large(k, index, 3, 9);
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_NULL(test, memchr_inv(folio_address(folio) +
+						   (i << PAGE_SHIFT), i, PAGE_SIZE));
+	KUNIT_EXPECT_FALSE(test, folio_test_locked(folio));
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 9);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 8);
+	kunit_check_settled(test);
+
+	/* A part of them is gone, or in use by others: the whole is read. */
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 8);
+	kunit_take(k, kunit_frame(k, index + 5), 1);
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 3), 2);
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index + 4, 2), 0);
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index + 6, 1), 1);
+	kunit_release(k, kunit_frame(k, index + 5), 1);
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 3), 2);
+	KUNIT_EXPECT_TRUE(test, kunit_forget(k, index + 4));
+	/* a gap before them is read at once */
+	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index + 4, 2), 1);
+	folio = kunit_add_large(k, index, 3, 9);
+	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 9));
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 8);
+	kunit_check_settled(test);
+
+	/* Who writes may rely on an empty folio. */
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_read(k, index, 9)));
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 8);
+	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 3);
+	KUNIT_ASSERT_EQ(test, filemap_add_folio(mapping, folio, index,
+						GFP_KERNEL | __GFP_WRITE), 0);
+	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
+	folio_unlock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	kunit_check_settled(test);
 }
 
 static void __init gcma_test_drop(struct kunit *test)
@@ -954,12 +1019,12 @@ static void __init gcma_test_invalidate_while_publishing(struct kunit *test)
 {
 	static const struct {
 		void (*fn)(struct gcma_kunit *k);
-		unsigned int at, left;
+		unsigned int at;
 	} ways[] = {
-		{ kunit_invalidate2, 0, 0 },
-		{ kunit_invalidate, 0, 0 },
-		{ kunit_truncate, 0, 7 },
-		{ kunit_invalidate_part, 3, 6 },
+		{ kunit_invalidate2, 0 },
+		{ kunit_invalidate, 0 },
+		{ kunit_truncate, 0 },
+		{ kunit_invalidate_part, 3 },
 	};
 	struct gcma_kunit *k = test->priv;
 	unsigned int i;
@@ -974,7 +1039,8 @@ static void __init gcma_test_invalidate_while_publishing(struct kunit *test)
 		k->fn = kunit_run_into_lock;
 		KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 		kunit_close_aside(test);
-		KUNIT_EXPECT_EQ(test, kunit_tenants(k), ways[i].left);
+		/* who finds that a slot has changed looks at its neighbours too */
+		KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 		kunit_expect_new(test, index + ways[i].at);
 		invalidate_inode_pages2(&k->inode.i_data);
 	}
@@ -1171,6 +1237,143 @@ static void __init gcma_test_two_readers(struct kunit *test)
 	kunit_expect_new(test, index);
 	kunit_close_aside(test);
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 0);
+}
+
+static void kunit_invalidate_rest(struct gcma_kunit *k)
+{
+	WRITE_ONCE(k->medium, 2);
+	invalidate_mapping_pages(&k->inode.i_data, k->index + 1, k->index + 7);
+}
+
+static void kunit_forget_one(struct gcma_kunit *k)
+{
+	WRITE_ONCE(k->medium, 2);
+	kunit_forget(k, k->index + 5);
+}
+
+/* A large folio is filled, and nobody sees it: some of its slots change, or all. */
+static void __init gcma_test_invalidate_while_loading_large(struct kunit *test)
+{
+	static void (*const ways[])(struct gcma_kunit *k) = {
+		kunit_invalidate, kunit_invalidate2, kunit_truncate,
+		kunit_invalidate_part, kunit_invalidate_rest, kunit_forget_one,
+	};
+	struct gcma_kunit *k = test->priv;
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+		struct folio *folio = kunit_add_large(k, index, 3, 1);
+
+		KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+		KUNIT_EXPECT_EQ(test, kunit_tenants(k), 8);
+		kunit_open_aside(test, KUNIT_FILLED, ways[i]);
+		folio = kunit_add_large(k, index, 3, 2);
+		kunit_close_aside(test);
+		KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 2));
+		KUNIT_EXPECT_FALSE(test, k->dirtied);
+		folio_put(folio);
+		KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+		invalidate_inode_pages2(&k->inode.i_data);
+	}
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 0);
+	kunit_check_settled(test);
+}
+
+static void kunit_read_one_too(struct gcma_kunit *k)
+{
+	folio_put(kunit_read(k, k->index + 5, 2));
+}
+
+/* Another reader is faster with one of the pages. */
+static void __init gcma_test_two_readers_large(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_add_large(k, index, 3, 1)));
+	kunit_open_aside(test, KUNIT_FILLED, kunit_read_one_too);
+	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 3);
+	KUNIT_EXPECT_EQ(test, filemap_add_folio(&k->inode.i_data, folio, index,
+						GFP_KERNEL), -EEXIST);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
+	KUNIT_EXPECT_NULL(test, folio->private);
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 0);
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	kunit_expect_new(test, index + 5);
+	kunit_check_settled(test);
+}
+
+#ifdef CONFIG_FAILSLAB
+static void kunit_run_aside_then_fail(struct gcma_kunit *k, unsigned long frame)
+{
+	kunit_run_aside(k, frame);
+	current->fail_nth = 1;
+}
+
+/*
+ * Only the first of the slots is as it was, and is the last of the file: the page cache
+ * needs memory, does not get it at once, and looks at the slots once more.
+ */
+static void __init gcma_test_large_load_retried(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	struct folio *folio;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	k->index = 0; /* in whichever area */
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_add_large(k, 0, 2, 1)));
+	KUNIT_ASSERT_EQ(test, gcma_load_order(mapping, 0, 2), 2);
+	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 2);
+	kunit_open_aside(test, KUNIT_FILLED, kunit_invalidate_rest);
+	k->fn = kunit_run_aside_then_fail;
+	KUNIT_EXPECT_EQ(test, filemap_add_folio(mapping, folio, 0, GFP_KERNEL), 0);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_EQ(test, current->fail_nth, 0);
+	current->fail_nth = 0;
+	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
+	folio_unlock(folio);
+	folio_put(folio);
+	kunit_expect_new(test, 0);
+}
+#endif
+
+/*
+ * Invalidation of a part has looked at the slots, single pages, and waits for a lock. A
+ * reader makes one large folio of them and of others.
+ */
+static void __init gcma_test_invalidate_part_refilled(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio;
+	int ret;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_add_large(k, index, 3, 1)));
+	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 3);
+	kunit_open_aside(test, KUNIT_CLOSED, kunit_invalidate_rest);
+	spin_lock(&k->inode.i_lock);
+	kunit_run_into_lock(k, 0);
+	ret = filemap_add_folio(mapping, folio, index, GFP_ATOMIC);
+	folio_put(folio);
+	lru_add_drain();
+	spin_unlock(&k->inode.i_lock);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_EQ(test, ret, -EEXIST);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 8);
+	kunit_expect_new(test, index + 1);
 }
 
 /* Who finds a filled folio finds it unlocked: the last moment for an invalidation. */
@@ -2140,6 +2343,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_only_reclaim_stores),
 	KUNIT_CASE(gcma_test_readahead_mark),
 	KUNIT_CASE(gcma_test_large_folio),
+	KUNIT_CASE(gcma_test_large_load),
 	KUNIT_CASE(gcma_test_drop),
 	KUNIT_CASE(gcma_test_drop_node),
 	KUNIT_CASE(gcma_test_recycle),
@@ -2155,8 +2359,14 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_invalidate_scanned),
 #endif
 	KUNIT_CASE(gcma_test_invalidate_while_loading),
+	KUNIT_CASE(gcma_test_invalidate_while_loading_large),
 	KUNIT_CASE(gcma_test_truncate_while_loading),
 	KUNIT_CASE(gcma_test_two_readers),
+	KUNIT_CASE(gcma_test_two_readers_large),
+#ifdef CONFIG_FAILSLAB
+	KUNIT_CASE(gcma_test_large_load_retried),
+#endif
+	KUNIT_CASE(gcma_test_invalidate_part_refilled),
 	KUNIT_CASE(gcma_test_accessed_once),
 	KUNIT_CASE(gcma_test_never_seen_locked),
 	KUNIT_CASE(gcma_test_scrub_while_storing),

@@ -20,6 +20,12 @@
 #define GCMA_TAG_BITS	IS_ENABLED(CONFIG_GCMA)
 #define GCMA_TAG	(1UL << (BITS_PER_XA_VALUE - 1))
 
+/*
+ * Folios up to this order may become tenants, each page in a frame of its own, and come
+ * back as one: as long as the slots of all pages are in one node, no memory is needed.
+ */
+#define GCMA_MAX_ORDER	(XA_CHUNK_SHIFT - 1)
+
 DECLARE_STATIC_KEY_FALSE(gcma_key);
 
 /*
@@ -56,7 +62,10 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 			pgoff_t index, gfp_t gfp);
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 		     gfp_t gfp);
-bool gcma_in_way(struct address_space *mapping, pgoff_t index, unsigned int order);
+bool __gcma_load_commit(void *filled, const struct folio *folio);
+bool __gcma_alive(void *entry);
+unsigned int gcma_load_order(struct address_space *mapping, pgoff_t index,
+			     unsigned int order);
 void __gcma_drop(void *entry);
 void gcma_drop_node(struct xa_node *node);
 unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
@@ -167,15 +176,17 @@ static inline void gcma_load_hint(struct folio *folio, void *entry)
  * @folio: new, charged, locked; nobody can find it yet
  * @index: where it will be added
  * @gfp: of the caller. With %__GFP_WRITE the folio stays empty: who writes may rely
- *	on a folio that was not there not being uptodate. So does a large one:
- *	tenants are single pages
+ *	on a folio that was not there not being uptodate
  *
  * The content is not valid before gcma_load_commit(). Whatever becomes of the folio,
  * gcma_load_end() must follow.
  *
+ * A large folio is filled if all its pages have tenants, as gcma_load_order() tells.
+ *
  * Context: process context, no spinlock held; does not sleep, allocates nothing.
- * Cost: a look at the slot; if there is a tenant, a page copy with preemption off.
- * Return: what has to stand in the slot when @folio is added, also in
+ * Cost: a look at the slot; if there is a tenant, O(pages of @folio), preemption is off
+ * for one page copy at a time.
+ * Return: what has to stand in the first slot when @folio is added, also in
  * @folio->private; NULL if it was not filled.
  */
 static inline void *gcma_load_begin(struct address_space *mapping,
@@ -195,7 +206,7 @@ static inline void *gcma_load_begin(struct address_space *mapping,
  * gcma_load_end() - a folio was added, or not
  * @filled: what gcma_load_begin() returned
  * @folio: the folio
- * @entry: what it replaced; if that was a tenant entry, NULL afterwards
+ * @entry: what it replaced, or @folio; if that was a tenant entry, NULL afterwards
  * @added: 0, or why it was not added
  * @gfp: of the caller
  *
@@ -213,11 +224,11 @@ static inline bool gcma_load_end(void *filled, struct folio *folio, void **entry
 }
 
 /**
- * gcma_load_commit() - a folio is going to replace what stands in its slot
+ * gcma_load_commit() - a folio is going to replace what stands in its slots
  * @folio: gcma_load_begin() left in @folio->private what it was filled from
- * @entry: what stands in the slot
+ * @entry: what stands in the last of its slots; set to @folio if that is filled
  *
- * If these are the same, the page was neither changed, nor read by another, nor
+ * If that still stands there, no page was changed, nor read by another, nor
  * invalidated since: it has been resident all the time, as it were. So it appears in
  * the page cache uptodate and unlocked; nobody who does not wait for locks passes it
  * by for our sake. Else it stays locked, to be read from disk.
@@ -225,11 +236,13 @@ static inline bool gcma_load_end(void *filled, struct folio *folio, void **entry
  * Context: i_pages lock held until @folio is in the slot, which cannot fail then. Once
  * the lock is dropped, @folio may be anybody's.
  */
-static inline void gcma_load_commit(struct folio *folio, void *entry)
+static inline void gcma_load_commit(struct folio *folio, void **entry)
 {
 	if (!gcma_is_tenant(folio->private))
 		return;
-	if (folio->private == entry) {
+	if (folio_test_large(folio) ? __gcma_load_commit(folio->private, folio) :
+				      folio->private == *entry) {
+		*entry = folio;
 		/* Who finds it there accounts the access that adds it once more. */
 		folio_clear_referenced(folio);
 		__folio_mark_uptodate(folio);
@@ -240,6 +253,17 @@ static inline void gcma_load_commit(struct folio *folio, void *entry)
 }
 
 /* ------ entries that go, or are looked at -------------------------------- */
+
+/**
+ * gcma_alive() - could a folio be filled from what stands in its slot?
+ * @entry: any entry of the page cache, looked up without a lock
+ *
+ * Return: true if it names a tenant that was there a moment ago. Context: any.
+ */
+static inline bool gcma_alive(void *entry)
+{
+	return gcma_is_tenant(entry) && __gcma_alive(entry);
+}
 
 /**
  * gcma_drop() - a tenant entry was taken out of the page cache, or will be

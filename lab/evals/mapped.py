@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an idle area is worth to files that are mapped."""
+
+from lab import loads
+from lab.guests import Kernels
+from lab.loads import GCMA, MORE, NONE, PAGES, Load
+from lab.results import Outcome
+
+AREA_MIB = CACHE_MIB = 32
+FILE_MIB = 70
+FAULTS = 15_000
+VARIANTS = (NONE, GCMA, MORE)
+UNIFORM = "uniform faults"
+LOADS = (
+    Load(
+        UNIFORM,
+        *(AREA_MIB, CACHE_MIB, FILE_MIB),
+        f"job fill /disk {FILE_MIB} 1 >/dev/null\n"
+        f"job faults /disk {FILE_MIB} {{seed}}1 {FAULTS} >/dev/null",
+        (f"faults /disk {FILE_MIB} {{seed}}2 {FAULTS}",),
+    ),
+    Load(
+        "faults from end to end",
+        *(AREA_MIB, CACHE_MIB, FILE_MIB),
+        f"job fill /disk {FILE_MIB} 1 >/dev/null\n"
+        f"job walk /disk {FILE_MIB} {{seed}}1 {2 * FILE_MIB * PAGES} >/dev/null",
+        (f"walk /disk {FILE_MIB} {{seed}}2 {2 * FILE_MIB * PAGES}",),
+    ),
+)
+
+
+def mapped(kernels: Kernels) -> Outcome:
+    """what an idle area is worth to files that are mapped"""
+    runs, measured = loads.run("mapped", kernels, LOADS, VARIANTS)
+    uniform = [measured[UNIFORM, place, GCMA] for place in loads.EVERYWHERE]
+    return Outcome(
+        runs,
+        [
+            loads.table(
+                "Sectors read from disk by faults",
+                measured,
+                VARIANTS,
+                f"A file of {FILE_MIB} MiB, an area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB"
+                f" of page cache. Uniform: {FAULTS:,} accesses. {loads.SEEDS_NOTE}",
+            )
+        ],
+        [],
+        {
+            "mapped-loads": max(m.mean(lambda cost: cost.loads) for m in uniform) / FAULTS,
+            "mapped-time": max(m.mean(loads.milliseconds) for m in uniform),
+            **loads.harm("mapped", measured),
+        },
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an idle area is worth when the load changes."""
+
+from lab import loads
+from lab.guests import Kernels
+from lab.loads import GCMA, MORE, NONE, PAGES, Load
+from lab.results import Line, Outcome, Plot
+
+AREA_MIB = CACHE_MIB = 32
+SCAN_MIB, SET_MIB = 96, 48  # larger, and smaller, than page cache and area together
+READS = 30_000  # of a step
+VARIANTS = (NONE, GCMA, MORE)
+STEPS = tuple(f"uniform /disk {SET_MIB} {{seed}}{number} {READS}" for number in range(1, 5))
+LABELS = tuple(f"reads to {number * READS:,}" for number in range(1, 5))
+TO_SET = ("six passes of a scan, then a set", "three passes of a scan, then a set")
+
+
+def _load(name: str, ready: str) -> Load:
+    ready = f"job fill /disk {SCAN_MIB} 1 >/dev/null\n{ready}"
+    return Load(name, AREA_MIB, CACHE_MIB, SCAN_MIB, ready, STEPS, LABELS)
+
+
+def _scan(passes: int) -> str:
+    return f"job scan /disk {SCAN_MIB} 2 {passes * SCAN_MIB * PAGES} >/dev/null"
+
+
+LOADS = (
+    _load(TO_SET[0], _scan(6)),
+    _load(TO_SET[1], _scan(3)),
+    _load("a set, a scan, the set", f"job uniform /disk {SET_MIB} 5 60000 >/dev/null\n{_scan(4)}"),
+)
+
+
+def phases(kernels: Kernels) -> Outcome:
+    """what an idle area is worth when the load changes"""
+    runs, measured = loads.run("phases", kernels, LOADS, VARIANTS)
+    setting = loads.FIRST
+    lines = [
+        Line(
+            variant,
+            [
+                (
+                    float(number * READS),
+                    measured[TO_SET[0], setting, variant].mean(
+                        loads.sectors, slice(number - 1, number)
+                    ),
+                )
+                for number in range(1, 5)
+            ],
+        )
+        for variant in VARIANTS
+    ]
+    first = slice(0, 2)
+    adapts = max(
+        loads.ratio(
+            measured[load, place, GCMA].mean(loads.sectors, first),
+            measured[load, place, MORE].mean(loads.sectors, first),
+        )
+        for load in TO_SET
+        for place in loads.EVERYWHERE
+    )
+    return Outcome(
+        runs,
+        [
+            loads.table(
+                "Sectors read from disk when the load changes",
+                measured,
+                VARIANTS,
+                f"An area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page cache; scans of"
+                f" {SCAN_MIB} MiB, uniform reads of the first {SET_MIB} MiB. {loads.SEEDS_NOTE}",
+            )
+        ],
+        [Plot(f"{TO_SET[0]}: disk reads", "lines", "reads", "sectors read", lines)],
+        {"phases-adapt": adapts, **loads.harm("phases", measured)},
+    )

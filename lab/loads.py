@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Loads on files beside an idle area, and what they cost: exact guests, so counts repeat.
+
+The disk takes no time of its own: the cycles of a job are its instructions. What it would take with
+a disk of so much bandwidth and latency can be told from its requests and sectors.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import mean
+
+from lab import measure, workloads
+from lab.guests import Guest, Kernels, Output, run_all
+from lab.machine import Machine
+from lab.results import Cell, Run, Table
+
+NONE, MOVABLE, GCMA, MORE = "none", "movable", "gcma", "more memory"
+KERNEL_MIB = 62  # of a guest's memory, beside area, page cache and disk
+PAGES = 256  # of a MiB
+SECTORS = 8  # of a page
+CLASSIC, GENERATIONS = "classic", "generations"
+SWITCH = "/sys/kernel/mm/lru_gen/enabled"
+SEEDS_NOTE = "ext4 and the classic LRU: mean of three random sequences; else one."
+REQUEST_MS = 0.02  # what a request takes a fast flash disk
+FAST_MS = 512 / (1 << 30) * 1000  # a sector, at 1 GiB/s
+# A disk that stores nothing, so that it may be larger than memory
+STREAM_MIB = 4096
+STREAM = f"""\
+stream=/sys/kernel/config/nullb/stream
+mkdir -p $stream
+echo {STREAM_MIB} >$stream/size
+echo 0 >$stream/irqmode
+echo 4096 >$stream/blocksize
+echo 1 >$stream/power
+"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a load runs."""
+
+    filesystem: str = "ext4"
+    lru: str = CLASSIC
+
+    @property
+    def name(self) -> str:
+        return f"{self.filesystem}, {self.lru}"
+
+
+FIRST = Setting()
+BOTH_LRUS = (FIRST, Setting(lru=GENERATIONS))
+EVERYWHERE = tuple(
+    Setting(filesystem, lru) for filesystem in workloads.RAM_DISKS for lru in (CLASSIC, GENERATIONS)
+)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What runs in a guest: jobs of lab/guest/job.c, in which {seed} stands for a number.
+
+    The steps are measured. What is `ready` before them is not: shell, in which `job` is a word.
+    """
+
+    name: str
+    area_mib: int
+    cache_mib: int  # about what the page cache can have beside the area
+    disk_mib: int  # what its content takes of memory
+    ready: str
+    steps: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    stream: bool = False  # read from /dev/stream
+    settings: Sequence[Setting] = EVERYWHERE
+    seeds: int = 3  # in the first setting; each other is a sample more
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one step, or of several."""
+
+    sectors: int
+    requests: int
+    instructions: int
+    stores: int
+    loads: int
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.sectors + other.sectors,
+            self.requests + other.requests,
+            self.instructions + other.instructions,
+            self.stores + other.stores,
+            self.loads + other.loads,
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The steps of one load under one policy in one setting, each seed a sample."""
+
+    load: Load
+    setting: Setting
+    variant: str
+    samples: Sequence[Sequence[Cost]]  # by seed, then by step
+
+    def totals(self, steps: slice = slice(None)) -> list[Cost]:
+        """Of each seed."""
+        return [sum(sample[steps][1:], sample[steps][0]) for sample in self.samples]
+
+    def mean(self, what: Callable[[Cost], float], steps: slice = slice(None)) -> float:
+        return mean(what(total) for total in self.totals(steps))
+
+    def spread(self, what: Callable[[Cost], float], steps: slice = slice(None)) -> float:
+        """From the least to the most, in percent of the mean."""
+        values = [what(total) for total in self.totals(steps)]
+        return 100 * (max(values) - min(values)) / mean(values) if mean(values) else 0.0
+
+
+# By name of the load, setting and policy
+Measurements = Mapping[tuple[str, Setting, str], Measured]
+
+
+def sectors(cost: Cost) -> float:
+    return cost.sectors
+
+
+def requests(cost: Cost) -> float:
+    return cost.requests
+
+
+def instructions(cost: Cost) -> float:
+    return cost.instructions
+
+
+def milliseconds(cost: Cost) -> float:
+    """On a disk that takes 20 us a request, at an instruction a nanosecond."""
+    return cost.instructions / 1e6 + cost.requests * REQUEST_MS
+
+
+def fast_milliseconds(cost: Cost) -> float:
+    """On a disk of 1 GiB/s, at an instruction a nanosecond."""
+    return cost.instructions / 1e6 + cost.sectors * FAST_MS
+
+
+def script(load: Load, setting: Setting, seed: int) -> str:
+    lines = [workloads.ram_disk(load.disk_mib * 5 // 4, setting.filesystem, wait=False)]
+    if load.stream:
+        lines.append(STREAM)
+    # the other LRU does without: a kernel that has only one has no switch
+    lines.append(f"echo {'y' if setting.lru == GENERATIONS else 'n'} >{SWITCH}")
+    lines.append(load.ready.format(seed=seed))
+    lines.append("snapshot 0")
+    for number, step in enumerate(load.steps, 1):
+        lines += [f"section job {number}", f"job {step.format(seed=seed)}", f"snapshot {number}"]
+    return "\n".join(lines) + "\n"
+
+
+def guest(kernels: Kernels, load: Load, setting: Setting, variant: str, seed: int) -> Guest:
+    policy = {NONE: "none", GCMA: "gcma"}.get(variant, "movable")
+    memory = load.area_mib + load.cache_mib + KERNEL_MIB + load.disk_mib
+    area = 0 if variant == MORE else load.area_mib
+    mkfs = workloads.RAM_DISKS[setting.filesystem].split()[0]
+    return Guest(
+        f"{load.name}, {setting.name}, {variant}, seed {seed}",
+        kernels("prod"),
+        Machine(memory, cpus=1, area_mib=area, policy=policy),
+        script(load, setting, seed),
+        workloads.files("job", host=(mkfs,)),
+        seed=seed,
+    )
+
+
+def costs(load: Load, output: Output) -> list[Cost]:
+    """Of each step."""
+    disks = ("disk", "stream") if load.stream else ("disk",)
+    steps = []
+    for number in range(1, len(load.steps) + 1):
+        before, after = str(number - 1), str(number)
+        read = [
+            [measure.diskstats(output[f"diskstats {name}"], disk) for name in (before, after)]
+            for disk in disks
+        ]
+        area = output.gained("area", before, after) if f"area {after}" in output.sections else {}
+        steps.append(
+            Cost(
+                sum(last.sectors_read - first.sectors_read for first, last in read),
+                sum(last.reads - first.reads for first, last in read),
+                measure.job(output[f"job {number}"])[1],
+                area.get("stores", 0),
+                area.get("loads", 0),
+            )
+        )
+    return steps
+
+
+def run(
+    title: str, kernels: Kernels, loads: Sequence[Load], variants: Sequence[str]
+) -> tuple[list[Run], Measurements]:
+    """Every load under every policy in its settings."""
+    grid = [
+        (load, setting, variant)
+        for load in loads
+        for setting in load.settings
+        for variant in variants
+    ]
+    seeds = {key: range(1, (key[0].seeds if key[1] == FIRST else 1) + 1) for key in grid}
+    guests = {(*key, seed): guest(kernels, *key, seed) for key in grid for seed in seeds[key]}
+    outputs = run_all(title, list(guests.values()), 20)
+    runs, measured = [], {}
+    for key in grid:
+        load, setting, variant = key
+        samples = []
+        for seed in seeds[key]:
+            output = outputs[guests[*key, seed].name]
+            steps = costs(load, output)
+            runs.append(output.run(counters=asdict(sum(steps[1:], steps[0]))))
+            samples.append(steps)
+        measured[load.name, setting, variant] = Measured(load, setting, variant, samples)
+    return runs, measured
+
+
+def ratio(one: float, other: float) -> float:
+    """Of two costs: nothing is as much as nothing."""
+    return one / other if other else (1.0 if not one else float("inf"))
+
+
+def worst(
+    measured: Measurements,
+    what: Callable[[Cost], float],
+    variant: str = GCMA,
+    base: str = NONE,
+) -> float:
+    """Of all loads and settings: `variant` / `base`."""
+    pairs = [
+        (m, measured[load, setting, base])
+        for (load, setting, v), m in measured.items()
+        if v == variant
+    ]
+    return max(ratio(m.mean(what), n.mean(what)) for m, n in pairs)
+
+
+def table(
+    title: str,
+    measured: Measurements,
+    variants: Sequence[str],
+    note: str,
+) -> Table:
+    """One row a load, setting and step: sectors; requests and instructions beside none."""
+    rows: list[list[Cell]] = []
+    for (name, setting, variant), first in measured.items():
+        if variant != variants[0]:
+            continue
+        by = {v: measured[name, setting, v] for v in variants}
+        load = first.load
+        for number in range(len(load.steps)):
+            step = slice(number, number + 1)
+            label = f", {load.labels[number]}" if load.labels else ""
+            gcma, none = by[GCMA], by[NONE]
+            rows.append(
+                [
+                    *(f"{name}{label}", setting.name),
+                    *(round(by[v].mean(sectors, step)) for v in variants),
+                    round(gcma.spread(sectors, step), 1) if len(gcma.samples) > 1 else None,
+                    round(ratio(gcma.mean(requests, step), none.mean(requests, step)), 3),
+                    round(ratio(gcma.mean(instructions, step), none.mean(instructions, step)), 3),
+                ]
+            )
+    columns = (
+        *("load", "setting"),
+        *(f"{v}, sectors" for v in variants),
+        "spread of gcma, %",
+        *("requests, gcma / none", "instructions, gcma / none"),
+    )
+    return Table(title, columns, rows, note)
+
+
+def avoided(none: Measured, gcma: Measured, more: Measured) -> float:
+    """Of the reads that more memory avoids, those that gcma avoids, in percent."""
+    base = none.mean(sectors)
+    possible = base - more.mean(sectors)
+    return 100 * (base - gcma.mean(sectors)) / possible if possible > 0 else 100.0
+
+
+def harm(name: str, measured: Measurements) -> dict[str, float]:
+    """The figures that every evaluation of loads has: the worst of gcma / none."""
+    return {
+        f"{name}-sectors": worst(measured, sectors),
+        f"{name}-requests": worst(measured, requests),
+    }

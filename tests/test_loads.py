@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What loads cost, as far as it is arithmetic."""
+
+from typing import cast
+
+import pytest
+
+from lab import guests, loads
+from lab.boot import BootResult
+from lab.build import Kernel
+from lab.evals import contention
+from lab.loads import FIRST, GCMA, GENERATIONS, MORE, NONE, Cost, Load, Measured, Setting
+from lab.machine import Machine
+
+BOOTED = BootResult(
+    "", "", "", True, 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"]
+)
+LOAD = Load("a load", 32, 32, 48, "job fill /disk 48 1", ("uniform /disk 48 {seed}1 9",) * 2)
+
+
+def disk(reads: int, sectors: int, name: str = "disk") -> str:
+    return f" 252 0 {name} {reads} 0 {sectors} 0 0 0 0 0 0 0 0\n"
+
+
+def test_each_step_costs_what_the_counters_gained_in_it() -> None:
+    sections = {
+        "diskstats 0": disk(10, 80) + disk(1, 8, "stream"),
+        "diskstats 1": disk(13, 104) + disk(5, 16, "stream"),
+        "diskstats 2": disk(13, 104) + disk(5, 16, "stream"),
+        "area 1": "stores 7\nloads 2\n",
+        "area 0": "stores 4\nloads 2\n",
+        "area 2": "stores 9\nloads 5\n",
+        "job 1": "9 5000\n",
+        "job 2": "9 300\n",
+    }
+    output = guests.Output(guests.Guest("g", cast("Kernel", None), Machine(), ""), BOOTED, sections)
+    assert loads.costs(LOAD, output) == [Cost(24, 3, 5000, 3, 0), Cost(0, 0, 300, 2, 3)]
+    both = Load(*("a load", 32, 32, 48, "", LOAD.steps), stream=True)
+    assert loads.costs(both, output)[0] == Cost(32, 7, 5000, 3, 0)
+    none = {name: text for name, text in sections.items() if not name.startswith("area")}
+    output = guests.Output(output.guest, BOOTED, none)
+    assert loads.costs(LOAD, output)[0] == Cost(24, 3, 5000, 0, 0)
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "f2fs"])
+@pytest.mark.parametrize("lru", ["classic", "generations"])
+def test_script_sets_the_stage_then_measures_each_step(filesystem: str, lru: str) -> None:
+    text = loads.script(LOAD, Setting(filesystem, lru), 3)
+    assert f"mount -t {filesystem} " in text
+    assert f"echo {'y' if lru == GENERATIONS else 'n'} >{loads.SWITCH}" in text
+    assert "echo 0 >$disk/irqmode" in text
+    order = ["mkfs", loads.SWITCH, "job fill", "snapshot 0", "job uniform /disk 48 31 9"]
+    order += ["snapshot 1", "section job 2", "snapshot 2"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
+
+
+def measured(variant: str, *sectors: int, setting: Setting = FIRST) -> Measured:
+    samples = [[Cost(n, n // 2, 10 * n, 0, 0), Cost(1, 1, 1, 0, 0)] for n in sectors]
+    return Measured(LOAD, setting, variant, samples)
+
+
+def test_figures_are_the_worst_of_all_settings() -> None:
+    other = Setting("xfs", GENERATIONS)
+    both = {
+        ("a load", FIRST, NONE): measured(NONE, 99, 199),
+        ("a load", FIRST, GCMA): measured(GCMA, 79, 99),
+        ("a load", FIRST, MORE): measured(MORE, 39, 79),
+        ("a load", other, NONE): measured(NONE, 99, setting=other),
+        ("a load", other, GCMA): measured(GCMA, 109, setting=other),
+        ("a load", other, MORE): measured(MORE, 49, setting=other),
+    }
+    assert loads.worst(both, loads.sectors) == 110 / 100
+    assert loads.harm("x", both) == {"x-sectors": 110 / 100, "x-requests": 55 / 50}
+    none, gcma, more = (both["a load", FIRST, variant] for variant in (NONE, GCMA, MORE))
+    assert none.mean(loads.sectors) == 150
+    assert gcma.spread(loads.sectors) == pytest.approx(100 * 20 / 90)
+    assert none.mean(loads.instructions, slice(1, 2)) == 1
+    assert loads.avoided(none, gcma, more) == pytest.approx(100 * 60 / 90)
+    table = loads.table("t", both, (NONE, GCMA, MORE), "")
+    assert table.rows[0][:5] == ["a load", "ext4, classic", 149, 89, 59]
+    assert table.rows[2][5] is None
+
+
+def test_nothing_read_is_as_much_as_nothing() -> None:
+    assert loads.ratio(0, 0) == 1
+    assert loads.ratio(1, 0) == float("inf")
+    zero = measured(NONE, 0)
+    assert loads.avoided(zero, zero, zero) == 100
+    assert Measured(LOAD, FIRST, NONE, [[Cost(0, 0, 0, 0, 0)]]).spread(loads.sectors) == 0
+
+
+def test_time_is_told_from_requests_and_sectors() -> None:
+    cost = Cost(sectors=2 << 20, requests=50, instructions=3_000_000, stores=0, loads=0)
+    assert loads.milliseconds(cost) == pytest.approx(4)
+    assert loads.fast_milliseconds(cost) == pytest.approx(1003)
+
+
+LOCK_STAT = """\
+lock_stat version 0.4
+-----------------------------------------------
+              class name    con-bounces    contentions   waittime-min   waittime-max
+-----------------------------------------------
+
+           &xa->xa_lock#7:           100            110     0.10      9.00      70.00 \
+           0.70            2000           3000           0.10           5.00        900.00 \
+           0.30
+            -------------
+           &xa->xa_lock#7              4          [<ffffffff811>] __filemap_add_folio+0x1
+                &g->lock:            10             12           0.08    20.01     44.50 \
+           4.45             500            800           0.05           8.00        600.25 \
+           0.75
+           &xa->xa_lock#2:             0              0           0.00      0.00      0.00 \
+           0.00              20             30           0.10           0.50         10.00 \
+           0.30
+"""
+
+
+def test_locks_of_one_kind_are_one() -> None:
+    assert contention.read_locks(LOCK_STAT) == {
+        "xa->xa_lock": contention.Lock(70.0, 910.0, 3030),
+        "g->lock": contention.Lock(44.5, 600.25, 800),
+    }
