@@ -25,6 +25,8 @@ LOADS = (
         f"job fill /disk {FILE_MIB} 1 >/dev/null\n"
         f"job walk /disk {FILE_MIB} {{seed}}1 {2 * FILE_MIB * PAGES} >/dev/null",
         (f"walk /disk {FILE_MIB} {{seed}}2 {2 * FILE_MIB * PAGES}",),
+        settings=loads.BOTH_LRUS,
+        seeds=1,
     ),
 )
 

@@ -7,22 +7,24 @@ from lab.loads import GCMA, NONE, PAGES, STREAM_MIB, Load
 from lab.results import Outcome
 
 AREA_MIB = CACHE_MIB = 32
-STREAM = 2048 * PAGES
+STREAM = 1024 * PAGES
 VARIANTS = (NONE, GCMA)
+FILE = "a stream of a file"
 # A hole is read without a disk, and the file may be larger than any.
 HOLE = "dd if=/dev/zero of=/disk/data bs=1M count=0 seek=4096 2>/dev/null"
 
 
-def _load(name: str, job: str, *, stream: bool = False, ready: str = ":") -> Load:
-    settings = loads.BOTH_LRUS if stream else loads.EVERYWHERE
+def _load(name: str, job: str, ready: str = ":") -> Load:
+    stream = "/dev/stream" in job
+    settings = loads.EVERYWHERE if name == FILE else loads.BOTH_LRUS
     return Load(name, AREA_MIB, CACHE_MIB, 32, ready, (job,), (), stream, settings, seeds=1)
 
 
 LOADS = (
-    _load("a stream of a disk", f"scan /dev/stream {STREAM_MIB} 1 {STREAM}", stream=True),
-    _load("a stream of a file", f"scan /disk 4096 1 {STREAM}", ready=HOLE),
-    _load("the same, 64 KiB each", f"chunks /disk 4096 1 {STREAM}", ready=HOLE),
-    _load("random reads of 4 GiB", f"uniform /disk 4096 {{seed}} {STREAM // 8}", ready=HOLE),
+    _load("a stream of a disk", f"scan /dev/stream {STREAM_MIB} 1 {STREAM}"),
+    _load(FILE, f"scan /disk 4096 1 {STREAM}", HOLE),
+    _load("the same, 64 KiB each", f"chunks /disk 4096 1 {STREAM}", HOLE),
+    _load("random reads of 4 GiB", f"uniform /disk 4096 {{seed}} {STREAM // 4}", HOLE),
 )
 
 
