@@ -4,7 +4,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -125,8 +125,6 @@ def run_all(title: str, guests: Sequence[Guest], seconds: float) -> dict[str, Ou
                 outputs[output.guest.name] = output
                 step.update(len(outputs))
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            while wait(pending, timeout=0.1).not_done:
-                process.kill_all()  # or leaving the pool waits for the guests
+            process.abandon(pool, pending)  # or leaving the pool waits for the guests
             raise
     return {guest.name: outputs[guest.name] for guest in guests}

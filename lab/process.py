@@ -4,10 +4,12 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from lab import console
 from lab.errors import LabError
@@ -84,10 +86,14 @@ def run(
     return Finished(command, status, output, errors + late)
 
 
-def kill_all() -> None:
+def abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[Any]]) -> None:
     """Kill what other threads have started and wait for: only the main thread is interrupted."""
-    for child in list(_running):
-        _kill(child)
+    pool.shutdown(wait=False, cancel_futures=True)
+    # wait() would wait for ever for what had not begun
+    while not all(future.done() for future in pending):
+        for child in list(_running):
+            _kill(child)
+        time.sleep(0.1)
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -335,12 +335,10 @@ def _run(name: str, context: Context) -> PartResult:
 
 def abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[Any]]) -> None:
     """End what other threads wait for: only the main thread is interrupted."""
-    pool.shutdown(wait=False, cancel_futures=True)
     for child in list(_started):
         with suppress(ProcessLookupError):
             child.send_signal(signal.SIGINT)
-    while wait(pending, timeout=0.1).not_done:
-        process.kill_all()
+    process.abandon(pool, pending)
 
 
 def _tell(result: PartResult) -> None:
