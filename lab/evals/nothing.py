@@ -17,7 +17,7 @@ HOLE = "dd if=/dev/zero of=/disk/data bs=1M count=0 seek=4096 2>/dev/null"
 def _load(name: str, job: str, ready: str = ":") -> Load:
     stream = "/dev/stream" in job
     settings = loads.EVERYWHERE if name == FILE else loads.BOTH_LRUS
-    return Load(name, AREA_MIB, CACHE_MIB, 32, ready, (job,), (), stream, settings, seeds=1)
+    return Load(name, AREA_MIB, CACHE_MIB, 16, ready, (job,), (), stream, settings, seeds=1)
 
 
 LOADS = (
