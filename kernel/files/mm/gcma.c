@@ -509,8 +509,7 @@ void *__gcma_store_begin(struct folio *folio)
 	admit = gcma_admit(g, list);
 	/* Nobody waits for a lock just to be refused. */
 	if (!admit && list == GCMA_FOLLOW && mapping_tenants(folio->mapping) &&
-	    /* a snapshot */
-	    !data_race(g->len[GCMA_FREE_LIST]))
+	    !gcma_room(g))
 		refusal = GCMA_refused_admission;
 	else
 		refusal = gcma_refusal(folio);

@@ -61,6 +61,13 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
 	return rule != GCMA_ADMIT_HARDLY;
 }
 
+/* Is a free frame to be had for pages that are in no sample? A snapshot. */
+static inline bool gcma_room(struct gcma *g)
+{
+	return gcma_rule(g, GCMA_FOLLOW) != GCMA_ADMIT_HARDLY &&
+	       data_race(g->len[GCMA_FREE_LIST]);
+}
+
 /* The list of pages that were in use when they were evicted, or had been before. */
 static inline enum gcma_list gcma_hot(void)
 {
@@ -101,6 +108,11 @@ static inline enum gcma_list gcma_sample(u32 hash)
 }
 
 static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
+{
+	return true;
+}
+
+static inline bool gcma_room(struct gcma *g)
 {
 	return true;
 }

@@ -1980,6 +1980,14 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, gcma_admit(g, GCMA_FOLLOW));
 	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_ALWAYS));
 	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_HOT));
+	/* not even a copy that replaces none */
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
+	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, GCMA_WINDOW), GCMA_ADMIT_SELDOM);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 0);
 
 	/* votes are of evicted pages, and fade with those that are not loaded */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 0, GCMA_WINDOW), GCMA_ADMIT_SELDOM);

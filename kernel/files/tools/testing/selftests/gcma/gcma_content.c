@@ -167,9 +167,10 @@ static void content_large(void)
 	}
 }
 
-static void served_by_area(void)
+/* All of the file is in the area, as single pages. */
+static int all_in_area(void)
 {
-	unsigned long stored, loaded, disk, pages = DATA_BYTES / page_size;
+	unsigned long stored, pages = DATA_BYTES / page_size;
 	int fd;
 
 	need_gcma();
@@ -181,6 +182,13 @@ static void served_by_area(void)
 	stored = evict(fd);
 	if (stored < pages)
 		fail("of %lu pages %lu were stored", pages, stored);
+	return fd;
+}
+
+static void served_by_area(void)
+{
+	unsigned long loaded, disk, pages = DATA_BYTES / page_size;
+	int fd = all_in_area();
 
 	loaded = counter("loads");
 	disk = disk_reads(&volume);
@@ -194,13 +202,60 @@ static void served_by_area(void)
 		fail("more loads than stores");
 }
 
+static void forget(int fd, size_t page, size_t pages)
+{
+	if (posix_fadvise(fd, page * page_size, pages * page_size, POSIX_FADV_DONTNEED))
+		fail("posix_fadvise");
+}
+
+static void fault_on(const char *map, size_t page, unsigned long loads)
+{
+	unsigned long before = counter("loads");
+
+	expect("fault", page * page_size, map + page * page_size, want + page * page_size,
+	       page_size);
+	before = counter("loads") - before;
+	if (before != loads)
+		fail("a fault loaded %lu pages, not %lu", before, loads);
+}
+
+/* A fault loads its page and no other, whether that is in the area or on the disk. */
+static void faults_load_what_they_need(void)
+{
+	int fd = all_in_area();
+	const char *map = mmap(NULL, DATA_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	fault_on(map, 100, 1);
+	forget(fd, 103, 1);
+	fault_on(map, 103, 0);
+	fault_on(map, 104, 1);
+}
+
+/* Readahead of large folios takes from the area what is there, around what is not. */
+static void load_in_part(void)
+{
+	unsigned long loads, pages = DATA_BYTES / page_size;
+	int fd = all_in_area();
+
+	forget(fd, 9, 2);
+	forget(fd, 64, 16);
+	loads = counter("loads");
+	by_read(fd, got);
+	loads = counter("loads") - loads;
+	expect("read", 0, got, want, DATA_BYTES);
+	if (loads != pages - 18)
+		fail("of %lu pages that were there %lu were loaded", pages - 18, loads);
+}
+
 int main(void)
 {
 	unsigned int writable = 0;
 
 	for (unsigned int k = 0; k < nr_volume_kinds; k++)
 		writable += !volume_kinds[k].readonly;
-	start(nr_volume_kinds * (2 * ARRAY_SIZE(ways) + 1) + writable);
+	start(nr_volume_kinds * (2 * ARRAY_SIZE(ways) + 1) + 3 * writable);
 	want = page_buffer(DATA_BYTES);
 	got = page_buffer(DATA_BYTES);
 	stamp(want, 0, DATA_BYTES, 1, 1);
@@ -215,9 +270,14 @@ int main(void)
 			    "%s: evicted pages come back unchanged through %s", kind, way->name);
 		run(content_direct, NEED_STORES,
 		    "%s: a direct read of evicted pages takes the disk's content", kind);
-		if (!volume_kinds[k].readonly)
+		if (!volume_kinds[k].readonly) {
 			run(content_large, NEED_LOADS,
 			    "%s: pages written in one large write come back unchanged", kind);
+			run(faults_load_what_they_need, NEED_LOADS,
+			    "%s: a fault loads its page and no other", kind);
+			run(load_in_part, NEED_LOADS,
+			    "%s: what is there is loaded around what is not", kind);
+		}
 		for (way = ways; way < ways + ARRAY_SIZE(ways); way++)
 			run(served_by_area, NEED_LOADS,
 			    "%s: all is loaded and nothing read from the disk through %s", kind,
