@@ -4,8 +4,7 @@
  * did meanwhile.
  *
  * While one thread changes the whole file, another reads pages of it and evicts them at once, so
- * that tenants of old content appear in the middle of the change, and a process reclaims, and
- * another switches between the two LRUs, if the kernel has both. As
+ * that tenants of old content appear in the middle of the change, and a process reclaims. As
  * soon as the change returns, its thread reads the pages and compares them with what it wrote.
  *
  * What changes behind the page cache is followed by an invalidation that does not wait: it passes
@@ -133,17 +132,6 @@ static void *read_and_evict(void *arg)
 	return arg;
 }
 
-#define LRU_SWITCH	"/sys/kernel/mm/lru_gen/enabled"
-
-static void switch_lrus(void)
-{
-	for (bool on = false;; on = !on) {
-		if (write_file(LRU_SWITCH, on ? "y" : "n"))
-			fail(LRU_SWITCH ": %s", strerror(errno));
-		usleep(20000);
-	}
-}
-
 static void race(void)
 {
 	unsigned int changes = soaking() ? 5000 : 25;
@@ -151,8 +139,7 @@ static void race(void)
 	unsigned int version = 1;
 	u64 rnd = 1;
 	pthread_t thread;
-	pid_t reclaimer, switcher = 0;
-	char lru[16];
+	pid_t reclaimer;
 
 	need_volume(&volume);
 	name = raced->device ? volume.dev + strlen("/dev/") : "raced";
@@ -165,8 +152,6 @@ static void race(void)
 	change_write_and_sync();
 
 	reclaimer = reclaim_all_the_time();
-	if (read_word(LRU_SWITCH, lru, sizeof(lru)))
-		switcher = background(switch_lrus);
 	if (pthread_create(&thread, NULL, read_and_evict, NULL))
 		fail("no thread");
 	while (version <= changes) {
@@ -183,12 +168,8 @@ static void race(void)
 		}
 	}
 	stop(reclaimer);
-	if (switcher) {
-		stop(switcher);
-		write_file(LRU_SWITCH, "%s", lru);
-	}
-	diag("%lu pages stored, %lu loaded, %s", counter("stores") - stores,
-	     counter("loads") - loads, switcher ? "on both LRUs" : "there is one LRU");
+	diag("%lu pages stored, %lu loaded", counter("stores") - stores,
+	     counter("loads") - loads);
 }
 
 /* Invalidation that does not wait */
