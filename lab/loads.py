@@ -17,10 +17,8 @@ from lab.results import Cell, Run, Table
 NONE, MOVABLE, GCMA, MORE = "none", "movable", "gcma", "more memory"
 KERNEL_MIB = 62  # of a guest's memory, beside area, page cache and disk
 PAGES = 256  # of a MiB
-SECTORS = 8  # of a page
 CLASSIC, GENERATIONS = "classic", "generations"
 SWITCH = "/sys/kernel/mm/lru_gen/enabled"
-SEEDS_NOTE = "ext4 and the classic LRU: mean of three random sequences; else one."
 REQUEST_MS = 0.02  # what a request takes a fast flash disk
 FAST_MS = 512 / (1 << 30) * 1000  # a sector, at 1 GiB/s
 # A disk that stores nothing, so that it may be larger than memory
@@ -146,7 +144,6 @@ def script(load: Load, setting: Setting, seed: int) -> str:
     lines = [workloads.ram_disk(2 * load.disk_mib + 64, setting.filesystem, wait=False)]
     if load.stream:
         lines.append(STREAM)
-    # the other LRU does without: a kernel that has only one has no switch
     lines.append(f"echo {'y' if setting.lru == GENERATIONS else 'n'} >{SWITCH}")
     lines.append(load.ready.format(seed=seed))
     lines.append("snapshot 0")
@@ -224,28 +221,17 @@ def ratio(one: float, other: float) -> float:
     return one / other if other else (1.0 if not one else float("inf"))
 
 
-def worst(
-    measured: Measurements,
-    what: Callable[[Cost], float],
-    variant: str = GCMA,
-    base: str = NONE,
-) -> float:
-    """Of all loads and settings: `variant` / `base`."""
-    pairs = [
-        (m, measured[load, setting, base])
-        for (load, setting, v), m in measured.items()
-        if v == variant
-    ]
-    return max(ratio(m.mean(what), n.mean(what)) for m, n in pairs)
+def worst(measured: Measurements, what: Callable[[Cost], float]) -> float:
+    """Of all loads and settings: gcma / none."""
+    return max(
+        ratio(gcma.mean(what), measured[load, setting, NONE].mean(what))
+        for (load, setting, variant), gcma in measured.items()
+        if variant == GCMA
+    )
 
 
-def table(
-    title: str,
-    measured: Measurements,
-    variants: Sequence[str],
-    note: str,
-) -> Table:
-    """One row a load, setting and step: sectors; requests and instructions beside none."""
+def table(title: str, measured: Measurements, variants: Sequence[str], note: str) -> Table:
+    """One row a load, setting and step: means of sectors; requests and instructions beside none."""
     rows: list[list[Cell]] = []
     for (name, setting, variant), first in measured.items():
         if variant != variants[0]:
@@ -260,6 +246,7 @@ def table(
                 [
                     *(f"{name}{label}", setting.name),
                     *(round(by[v].mean(sectors, step)) for v in variants),
+                    len(gcma.samples),
                     round(gcma.spread(sectors, step), 1) if len(gcma.samples) > 1 else None,
                     round(ratio(gcma.mean(requests, step), none.mean(requests, step)), 3),
                     round(ratio(gcma.mean(instructions, step), none.mean(instructions, step)), 3),
@@ -268,7 +255,7 @@ def table(
     columns = (
         *("load", "setting"),
         *(f"{v}, sectors" for v in variants),
-        "spread of gcma, %",
+        *("random sequences", "spread of gcma, %"),
         *("requests, gcma / none", "instructions, gcma / none"),
     )
     return Table(title, columns, rows, note)

@@ -335,6 +335,7 @@ def _run(name: str, context: Context) -> PartResult:
 
 def abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[Any]]) -> None:
     """End what other threads wait for: only the main thread is interrupted."""
+    pool.shutdown(wait=False, cancel_futures=True)  # or what ends makes room for the next
     for child in list(_started):
         with suppress(ProcessLookupError):
             child.send_signal(signal.SIGINT)

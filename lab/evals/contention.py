@@ -50,8 +50,8 @@ cat /proc/lock_stat
 """
 
 LOCK = re.compile(
-    r"^ *&?(?P<name>\S+?)(?:#\d+)?(?P<read>-[RW])?: +\d+ +\d+ +[\d.]+ +[\d.]+ +(?P<wait>[\d.]+)"
-    r" +[\d.]+ +\d+ +(?P<taken>\d+) +[\d.]+ +[\d.]+ +(?P<held>[\d.]+) +[\d.]+$",
+    r"^ *&?(?P<name>\S+?)(?:#\d+)?(?:-[RW])?: +\d+ +\d+ +[\d.]+ +[\d.]+ +(?P<wait>[\d.]+)"
+    r" +[\d.]+ +\d+ +\d+ +[\d.]+ +[\d.]+ +(?P<held>[\d.]+) +[\d.]+$",
     flags=re.M,
 )
 
@@ -62,17 +62,16 @@ class Lock:
 
     waited: float = 0.0
     held: float = 0.0
-    taken: int = 0
 
     def __add__(self, other: "Lock") -> "Lock":
-        return Lock(self.waited + other.waited, self.held + other.held, self.taken + other.taken)
+        return Lock(self.waited + other.waited, self.held + other.held)
 
 
 def read_locks(text: str) -> dict[str, Lock]:
     """Lines of /proc/lock_stat, by name."""
     locks: dict[str, Lock] = {}
     for match in LOCK.finditer(text):
-        lock = Lock(float(match["wait"]), float(match["held"]), int(match["taken"]))
+        lock = Lock(float(match["wait"]), float(match["held"]))
         locks[match["name"]] = locks.get(match["name"], Lock()) + lock
     return locks
 

@@ -42,7 +42,7 @@ def large(kernels: Kernels) -> Outcome:
                 "Sectors read from disk, files with large folios",
                 measured,
                 VARIANTS,
-                f"Read from end to end, again and again. {loads.SEEDS_NOTE}",
+                "Read from end to end, again and again.",
             )
         ],
         [],

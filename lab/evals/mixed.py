@@ -67,7 +67,7 @@ def mixed(kernels: Kernels) -> Outcome:
                 VARIANTS,
                 "By turns one page of the hot ones at random and the next of a file that is read"
                 " from end to end, again and again, or of a stream. An area of 32 MiB beside 32 of"
-                f" page cache, unless said. {loads.SEEDS_NOTE}",
+                " page cache, unless said.",
             )
         ],
         [],

@@ -69,7 +69,7 @@ def phases(kernels: Kernels) -> Outcome:
                 measured,
                 VARIANTS,
                 f"An area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page cache; scans of"
-                f" {SCAN_MIB} MiB, uniform reads of the first {SET_MIB} MiB. {loads.SEEDS_NOTE}",
+                f" {SCAN_MIB} MiB, uniform reads of the first {SET_MIB} MiB.",
             )
         ],
         [Plot(f"{TO_SET[0]}: disk reads", "lines", "reads", "sectors read", lines)],
