@@ -60,6 +60,12 @@
 /* Looks at frames of a list before giving up: bounds a store. */
 #define GCMA_SCAN		16
 
+/*
+ * As dear as a request: to read so many pages more. Flash takes 20 to 200 us to begin
+ * with, and 4 to 40 us a page.
+ */
+#define GCMA_RUN		8
+
 /* Nodes of shadows are kept for tenants of no more than this part of memory. */
 #define GCMA_NODE_SHARE		8
 
@@ -634,16 +640,17 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 }
 
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
-			pgoff_t index, gfp_t gfp)
+			pgoff_t index, gfp_t gfp, bool over)
 {
 	unsigned long nr = folio_nr_pages(folio), i = nr;
-	void *entry, *filled = NULL;
+	void *entry, *filled = NULL, *shadow = NULL;
 	bool fill;
 
 	if (!mapping_tenants(mapping))
 		return NULL;
 	gcma_passed_last(folio); /* that was another one, if any */
-	fill = !(gfp & __GFP_WRITE) && !folio->private && nr <= 1UL << GCMA_MAX_ORDER;
+	fill = !over && !(gfp & __GFP_WRITE) && !folio->private &&
+	       nr <= 1UL << GCMA_MAX_ORDER;
 	while (fill && i--) {
 		entry = gcma_fill_page(mapping, folio, index, i, filled);
 		fill = entry;
@@ -655,12 +662,14 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		return filled;
 	}
 	gcma_put_all(filled, GCMA_dropped);
-	/* Those in its way would go anyway, but with interrupts off. */
+	/* Those in its way would go anyway, but with interrupts off, and their shadows. */
 	i = index;
-	if (nr > 1)
-		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1)
+	if (over || nr > 1)
+		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
+			shadow = gcma_shadow(entry);
 			gcma_drop(entry);
-	return NULL;
+		}
+	return shadow;
 }
 
 /*
@@ -685,9 +694,12 @@ bool __gcma_load_commit(void *filled, const struct folio *folio)
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 		     gfp_t gfp)
 {
-	bool loaded = filled && !added && *entry == folio;
+	void *shadow = gcma_is_tenant(filled) ? NULL : filled;
+	bool loaded;
 	u32 frame;
 
+	filled = shadow ? NULL : filled;
+	loaded = filled && !added && *entry == folio;
 	if (filled && !loaded) {
 		folio->private = NULL;
 		folio_clear_active(folio);
@@ -695,9 +707,9 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	}
 	gcma_put_all(filled, loaded ? GCMA_loads : GCMA_dropped);
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
-		if (!(gfp & __GFP_WRITE))
+		if (!(gfp & __GFP_WRITE) && !shadow)
 			gcma_count(gcma_rd_entry(*entry, &frame), GCMA_misses, 1);
-		*entry = NULL;
+		*entry = shadow;
 	}
 	return loaded;
 }
@@ -711,30 +723,54 @@ bool __gcma_alive(void *entry)
 	       !gcma_revoked(g, frame);
 }
 
-/**
- * gcma_load_order() - how large a folio can be filled as a whole, or read as a whole?
- * @mapping: the mapping it will be added to, without a minimum order if it has tenants
- * @index: where; a multiple of its size
- * @order: at most so large
- *
- * Context: any. Cost: O(entries in the range).
- * Return: the largest order at which all pages have tenants, or none.
- */
-unsigned int gcma_load_order(struct address_space *mapping, pgoff_t index,
-			     unsigned int order)
+/* How many tenants follow each other at @index, as far as it matters? */
+static unsigned long gcma_run(struct xarray *pages, pgoff_t index, pgoff_t last)
 {
-	pgoff_t i = index, last = index + (1UL << order) - 1, filled = 0;
+	unsigned long run = 0;
+
+	while (run < 1UL << GCMA_MAX_ORDER && index + run <= last &&
+	       gcma_alive(xa_load(pages, index + run)))
+		run++;
+	return run;
+}
+
+/* Does a request that would contain the @run of tenants at @index end there anyway? */
+static bool gcma_run_is_last(struct xarray *pages, pgoff_t index, unsigned long run,
+			     pgoff_t last)
+{
 	void *entry;
 
-	xa_for_each_range(&mapping->i_pages, i, entry, index, last) {
-		if (!gcma_alive(entry))
+	if (index + run > last)
+		return true;
+	entry = xa_load(pages, index + run);
+	return entry && !xa_is_value(entry);
+}
+
+enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t index,
+			     pgoff_t last, unsigned int *order)
+{
+	struct xarray *pages = &ractl->mapping->i_pages;
+	pgoff_t i = index, seen = index, end = index + (1UL << *order) - 1;
+	enum gcma_ahead ahead = GCMA_AHEAD_READ;
+	void *entry;
+
+	xa_for_each_range(pages, i, entry, index, end) {
+		unsigned long run;
+
+		if (i < seen || !gcma_alive(entry))
 			continue;
-		if (i != index + filled)
-			return ilog2(filled ?: i - index);
-		if (++filled == 1UL << GCMA_MAX_ORDER)
+		run = gcma_run(pages, i, last);
+		if (run >= GCMA_RUN || gcma_run_is_last(pages, i, run, last) ||
+		    (i == index && !ractl->_nr_pages)) {
+			if (i == index)
+				ahead = GCMA_AHEAD_LOAD;
+			*order = min_t(unsigned int, *order, ilog2(i - index ?: run ?: 1));
 			break;
+		}
+		ahead = GCMA_AHEAD_OVER;
+		seen = i + run;
 	}
-	return filled ? ilog2(filled) : order;
+	return ahead;
 }
 
 void *__gcma_shadow(void *entry)

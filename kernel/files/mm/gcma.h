@@ -94,7 +94,8 @@ enum gcma_admission {
  * @len: frames on each list
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
- * @skipped: refusals since the last page admitted under "seldom"
+ * @fresh: loads from both samples since the counts were last halved
+ * @skipped: pages that "seldom" was asked about
  * @admission: how to admit; adaptive unless an administrator said otherwise
  * @better: how to admit what follows the samples
  * @counters: see include/linux/gcma_counters.h
@@ -109,6 +110,7 @@ struct gcma {
 	unsigned long len[GCMA_NR_LISTS];
 	unsigned int offers[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
+	unsigned int fresh;
 	unsigned int skipped;
 	enum gcma_admission admission;
 	enum gcma_admission better;

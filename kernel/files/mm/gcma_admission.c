@@ -12,9 +12,9 @@
  * its share of the frames for itself and always lives by one of the two rules.
  * The others are admitted seldom only while that sample had clearly more loads
  * of what it was offered of late: where both rules do well, as when nearly all
- * fits, always is the one that follows a change. If neither has any to speak of,
- * as with a stream, hardly any page is worth a copy, even to a free frame: none is but
- * the samples'.
+ * fits, always is the one that follows a change. If neither has had any to speak of
+ * lately, as with a stream, hardly any page is worth a copy, even to a free frame: none
+ * is but the samples'.
  * Both counts fade as pages are offered, so a rule is not judged by what it was
  * worth before the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
  * policies for high performance caching", ISCA 2007; that a hashed sample
@@ -34,8 +34,8 @@ static enum gcma_admission gcma_judge(const struct gcma *g)
 {
 	const unsigned int *hits = g->hits, *offers = g->offers;
 
-	if (hits[GCMA_ALWAYS] * GCMA_HARDLY_RATE < offers[GCMA_ALWAYS] &&
-	    hits[GCMA_SELDOM] * GCMA_HARDLY_RATE < offers[GCMA_SELDOM])
+	/* Half of the offers are of before */
+	if (g->fresh * GCMA_HARDLY_RATE < (offers[GCMA_ALWAYS] + offers[GCMA_SELDOM]) / 2)
 		return GCMA_ADMIT_HARDLY;
 	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
 	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?
@@ -55,6 +55,7 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 			g->offers[i] /= 2;
 			g->hits[i] /= 2;
 		}
+		g->fresh = 0;
 	}
 	return g->len[list] >= share;
 }

@@ -11,8 +11,12 @@
 /* Pages per 2^GCMA_SAMPLE_SHIFT in each of the two admission samples. */
 #define GCMA_SAMPLE_SHIFT	5
 
-/* One page in so many is admitted to a full area under "seldom". */
+/*
+ * One page in so many is admitted to a full area under "seldom", and the next ones with
+ * it: pages that are read together are evicted together.
+ */
 #define GCMA_SELDOM_RATE	32
+#define GCMA_SELDOM_RUN		32
 
 /* If fewer than one of so many is loaded again, hardly any is admitted. */
 #define GCMA_HARDLY_RATE	64
@@ -57,7 +61,7 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
 
 	/* An increment may get lost: one page in about so many. */
 	if (rule == GCMA_ADMIT_SELDOM)
-		return !(data_race(g->skipped++) % GCMA_SELDOM_RATE);
+		return !(data_race(g->skipped++) / GCMA_SELDOM_RUN % GCMA_SELDOM_RATE);
 	return rule != GCMA_ADMIT_HARDLY;
 }
 
@@ -98,6 +102,7 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
 	g->hits[list]++;
+	g->fresh += list == GCMA_ALWAYS || list == GCMA_SELDOM;
 }
 
 #else /* what is evicted last is admitted */

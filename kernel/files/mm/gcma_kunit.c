@@ -712,9 +712,9 @@ static void __init gcma_test_hint(struct kunit *test)
 	struct folio *folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 0);
 
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
-	gcma_load_hint(folio, kunit_slot(k, index));
+	gcma_load_hint(folio, GCMA_AHEAD_LOAD);
 	KUNIT_EXPECT_NULL(test, folio->private);
-	gcma_load_hint(folio, NULL);
+	gcma_load_hint(folio, GCMA_AHEAD_READ);
 	KUNIT_EXPECT_PTR_EQ(test, folio->private, GCMA_ABSENT);
 	/* or it looks again, to forget who was there */
 	clear_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately);
@@ -723,6 +723,106 @@ static void __init gcma_test_hint(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, folio->private);
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 1);
+	kunit_check_settled(test);
+	folio_unlock(folio);
+	folio_put(folio);
+	kunit_forget(k, index);
+}
+
+/*
+ * What readahead does at @index, with @begun pages in its batch that are to be read, up
+ * to @last, in folios of *@order at most.
+ */
+static enum gcma_ahead kunit_ahead(struct gcma_kunit *k, unsigned int begun,
+				   pgoff_t index, pgoff_t last, unsigned int *order)
+{
+	DEFINE_READAHEAD(ractl, NULL, NULL, &k->inode.i_data, index - begun);
+
+	ractl._nr_pages = begun;
+	return gcma_ahead(&ractl, index, last, order);
+}
+
+/* Of which order is the next folio, if readahead begins at @index and ends with it? */
+static unsigned int kunit_order(struct gcma_kunit *k, pgoff_t index, unsigned int order)
+{
+	kunit_ahead(k, 0, index, index + (1UL << order) - 1, &order);
+	return order;
+}
+
+/* A request goes on over a few tenants, but for those at its ends. */
+static void __init gcma_test_run(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	unsigned int i, order = 0;
+
+	KUNIT_EXPECT_EQ(test, kunit_ahead(k, 4, index, index + 31, &order),
+			GCMA_AHEAD_READ);
+	for (i = 8; i < 8 + GCMA_RUN; i++) {
+		KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + i, i));
+		order = 0;
+		/* it begins with them, is amid, and ends with them */
+		KUNIT_EXPECT_EQ(test, kunit_ahead(k, 0, index + 8, index + 31, &order),
+				GCMA_AHEAD_LOAD);
+		KUNIT_EXPECT_EQ(test, kunit_ahead(k, 1, index + 8, index + 31, &order),
+				i == 7 + GCMA_RUN ? GCMA_AHEAD_LOAD : GCMA_AHEAD_OVER);
+		KUNIT_EXPECT_EQ(test, kunit_ahead(k, 1, index + 8, index + i, &order),
+				GCMA_AHEAD_LOAD);
+		KUNIT_EXPECT_EQ(test, order, 0);
+	}
+	/* A large folio over a few of them, up to more of them, in all of them */
+	order = 3;
+	KUNIT_EXPECT_EQ(test, kunit_ahead(k, 0, index, index + 31, &order), GCMA_AHEAD_READ);
+	KUNIT_EXPECT_EQ(test, order, 3);
+	order = 5;
+	KUNIT_EXPECT_EQ(test, kunit_ahead(k, 0, index, index + 31, &order), GCMA_AHEAD_READ);
+	KUNIT_EXPECT_EQ(test, order, 3);
+	order = 3;
+	KUNIT_EXPECT_EQ(test, kunit_ahead(k, 8, index + 8, index + 31, &order), GCMA_AHEAD_LOAD);
+	KUNIT_EXPECT_EQ(test, order, 3);
+	KUNIT_EXPECT_TRUE(test, kunit_forget(k, index + 15));
+	order = 5;
+	KUNIT_EXPECT_EQ(test, kunit_ahead(k, 0, index, index + 31, &order), GCMA_AHEAD_OVER);
+	KUNIT_EXPECT_EQ(test, order, 5);
+	/* or up to a page that is resident */
+	folio_put(kunit_read(k, index + 15, 1));
+	KUNIT_EXPECT_EQ(test, kunit_ahead(k, 8, index + 8, index + 31, &order), GCMA_AHEAD_LOAD);
+	KUNIT_EXPECT_EQ(test, order, 2);
+}
+
+/* Pages of files that came back, and were known to. */
+static long kunit_refaults(void)
+{
+	long sum = global_node_page_state(WORKINGSET_REFAULT_FILE);
+	struct pglist_data *node;
+	int cpu;
+
+	for_each_online_pgdat(node)
+		for_each_online_cpu(cpu)
+			sum += per_cpu_ptr(node->per_cpu_nodestats, cpu)
+				->vm_node_stat_diff[WORKINGSET_REFAULT_FILE];
+	return sum;
+}
+
+/* A page is read although it has a tenant: the page cache knows it all the same. */
+static void __init gcma_test_over(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio;
+	long refaults;
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	refaults = kunit_refaults();
+	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 0);
+	gcma_load_hint(folio, GCMA_AHEAD_OVER);
+	KUNIT_ASSERT_EQ(test, filemap_add_folio(mapping, folio, index, GFP_KERNEL), 0);
+	KUNIT_EXPECT_FALSE(test, folio_test_uptodate(folio));
+	KUNIT_EXPECT_NULL(test, folio->private);
+	KUNIT_EXPECT_EQ(test, kunit_refaults(), refaults + 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 0);
 	kunit_check_settled(test);
 	folio_unlock(folio);
 	folio_put(folio);
@@ -787,13 +887,13 @@ static void __init gcma_test_large_load(struct kunit *test)
 
 	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
 		kunit_skip(test, "no large folios");
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 0), 0);
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 9), 9);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index, 0), 0);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index, 9), 9);
 	for (i = 0; i < 8; i++)
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index + i, i));
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 5), 3);
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 2), 2);
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 0), 0);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index, 5), 3);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index, 2), 2);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index, 0), 0);
 	/* not what is there already, of which nobody knows how large it can be */
 	folio = kunit_add_large(k, index, 3, 9);
 	for (i = 0; i < 8; i++)
@@ -808,14 +908,14 @@ static void __init gcma_test_large_load(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 8);
 	kunit_take(k, kunit_frame(k, index + 5), 1);
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 3), 2);
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index + 4, 2), 0);
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index + 6, 1), 1);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index, 3), 2);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index + 4, 2), 0);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index + 6, 1), 1);
 	kunit_release(k, kunit_frame(k, index + 5), 1);
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index, 3), 2);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index, 3), 2);
 	KUNIT_EXPECT_TRUE(test, kunit_forget(k, index + 4));
 	/* a gap before them is read at once */
-	KUNIT_EXPECT_EQ(test, gcma_load_order(mapping, index + 4, 2), 1);
+	KUNIT_EXPECT_EQ(test, kunit_order(k, index + 4, 2), 1);
 	folio = kunit_add_large(k, index, 3, 9);
 	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 9));
 	folio_put(folio);
@@ -1332,7 +1432,7 @@ static void __init gcma_test_large_load_retried(struct kunit *test)
 		kunit_skip(test, "no large folios");
 	k->index = 0; /* in whichever area */
 	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_add_large(k, 0, 2, 1)));
-	KUNIT_ASSERT_EQ(test, gcma_load_order(mapping, 0, 2), 2);
+	KUNIT_ASSERT_EQ(test, kunit_order(k, 0, 2), 2);
 	folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 2);
 	kunit_open_aside(test, KUNIT_FILLED, kunit_invalidate_rest);
 	k->fn = kunit_run_aside_then_fail;
@@ -1918,25 +2018,28 @@ static void __init gcma_test_admission(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES);
 	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_refused_admission), 0);
 
-	for (i = 0; i < 4 * GCMA_SELDOM_RATE; i++)
+	/* one in so many, and those behind it */
+	g->skipped = 0;
+	for (i = 0; i < GCMA_SELDOM_RUN * GCMA_SELDOM_RATE; i++) {
 		admitted += kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1);
-	KUNIT_EXPECT_EQ(test, admitted, 4);
+		KUNIT_EXPECT_EQ(test, admitted, min(i + 1, GCMA_SELDOM_RUN));
+	}
 	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_refused_admission),
-			4 * (GCMA_SELDOM_RATE - 1));
-	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_recycles), 4);
+			GCMA_SELDOM_RUN * (GCMA_SELDOM_RATE - 1));
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_recycles), GCMA_SELDOM_RUN);
 }
 
-/* Of many pages of @list that find the area full, is but one admitted? */
+/* Of many pages of @list that find the area full, are but few admitted? */
 static bool kunit_seldom(struct gcma_kunit *k, enum gcma_list list)
 {
 	unsigned int i, admitted = 0;
 
-	for (i = 0; i < GCMA_SELDOM_RATE; i++)
+	for (i = 0; i < GCMA_SELDOM_RUN * GCMA_SELDOM_RATE; i++)
 		admitted += gcma_admit(k->g, list);
-	return admitted == 1;
+	return admitted == GCMA_SELDOM_RUN;
 }
 
-/* The rule after a window in which the samples had so many hits. */
+/* The rule after a window in which the samples had so many hits, half of them before. */
 static enum gcma_admission kunit_judge(struct gcma *g, unsigned int always,
 				       unsigned int seldom)
 {
@@ -1944,6 +2047,7 @@ static enum gcma_admission kunit_judge(struct gcma *g, unsigned int always,
 	g->offers[GCMA_SELDOM] = GCMA_WINDOW / 2;
 	g->hits[GCMA_ALWAYS] = always;
 	g->hits[GCMA_SELDOM] = seldom;
+	g->fresh = (always + seldom) / 2;
 	gcma_offer(g, GCMA_ALWAYS);
 	return g->better;
 }
@@ -1952,6 +2056,7 @@ static void __init gcma_test_samples(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 	struct gcma *g = k->g;
+	unsigned int fresh;
 	pgoff_t index;
 	int i;
 
@@ -1989,18 +2094,24 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 0);
 
-	/* votes are of evicted pages, and fade with those that are not loaded */
+	/* one window without loads, and it was worth nothing lately */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 0, GCMA_WINDOW), GCMA_ADMIT_SELDOM);
-	for (i = 0; i < 10 * GCMA_WINDOW; i++)
+	for (i = 0; g->better == GCMA_ADMIT_SELDOM && i < GCMA_WINDOW; i++)
 		gcma_offer(g, i % 2 ? GCMA_ALWAYS : GCMA_SELDOM);
 	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_HARDLY);
+	KUNIT_EXPECT_EQ(test, i, GCMA_WINDOW / 2);
+	KUNIT_EXPECT_GT(test, g->hits[GCMA_SELDOM], 0);
+
+	/* votes are of evicted pages */
 	index = kunit_index(k, GCMA_SELDOM);
 	i = g->offers[GCMA_SELDOM];
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 	KUNIT_EXPECT_EQ(test, g->offers[GCMA_SELDOM], i + 1);
 	i = g->hits[GCMA_SELDOM];
+	fresh = g->fresh;
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
 	KUNIT_EXPECT_EQ(test, g->hits[GCMA_SELDOM], i + 1);
+	KUNIT_EXPECT_EQ(test, g->fresh, fresh + 1);
 
 	/* an administrator has the last word */
 	g->admission = GCMA_ADMIT_SELDOM;
@@ -2395,6 +2506,8 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_samples),
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_hint),
+	KUNIT_CASE(gcma_test_run),
+	KUNIT_CASE(gcma_test_over),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),
 #endif

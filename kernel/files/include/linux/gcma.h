@@ -59,13 +59,11 @@ void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
 			 unsigned long passes);
 void __gcma_store_end(void *copies, bool passed);
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
-			pgoff_t index, gfp_t gfp);
+			pgoff_t index, gfp_t gfp, bool over);
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 		     gfp_t gfp);
 bool __gcma_load_commit(void *filled, const struct folio *folio);
 bool __gcma_alive(void *entry);
-unsigned int gcma_load_order(struct address_space *mapping, pgoff_t index,
-			     unsigned int order);
 void __gcma_drop(void *entry);
 void gcma_drop_node(struct xa_node *node);
 unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
@@ -153,21 +151,52 @@ static inline void gcma_store_end(void *copies)
 /* Places for notes on folios that were passed by: pages share them by their number. */
 #define GCMA_PASSED	1024L
 
-/* In folio->private: there is no tenant for it, the caller has just looked. */
+/* In folio->private: no tenant stands where it will be added, or it is not to be loaded. */
 #define GCMA_ABSENT	((void *)xa_mk_value(GCMA_TAG))
+#define GCMA_OVER	((void *)xa_mk_value(GCMA_TAG | 1))
+
+/* What readahead does with the next pages. */
+enum gcma_ahead {
+	GCMA_AHEAD_READ,	/* no tenants: reads them */
+	GCMA_AHEAD_OVER,	/* few tenants, amid others: reads them, too */
+	GCMA_AHEAD_LOAD,	/* tenants: ends its batch before them */
+};
+
+enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t index,
+			     pgoff_t last, unsigned int *order);
 
 /**
- * gcma_load_hint() - say what stands where a folio will be added
+ * gcma_ahead() - shall readahead end its batch, for tenants are next?
+ * @ractl: the batch; its mapping has no minimum order if it has tenants
+ * @index: where it goes on, a multiple of the size of the next folio
+ * @last: the last page that it is to read
+ * @order: of the next folio at most; set to the largest at which all its pages are
+ *	loaded, or none
+ *
+ * A request costs as much as reading some pages more, so few tenants are read over, if
+ * pages are read on both sides of them.
+ *
+ * Context: any. Cost: O(entries in the range of the folio).
+ */
+static inline enum gcma_ahead gcma_ahead(const struct readahead_control *ractl,
+					 pgoff_t index, pgoff_t last, unsigned int *order)
+{
+	return gcma_enabled() && mapping_tenants(ractl->mapping) ?
+	       __gcma_ahead(ractl, index, last, order) : GCMA_AHEAD_READ;
+}
+
+/**
+ * gcma_load_hint() - say what to do about tenants where a folio will be added
  * @folio: new, nobody's
- * @entry: what xa_load() found there
+ * @ahead: what gcma_ahead() returned
  *
  * Saves filemap_add_folio() a second look. If a tenant comes there in between, it is
  * dropped.
  */
-static inline void gcma_load_hint(struct folio *folio, void *entry)
+static inline void gcma_load_hint(struct folio *folio, enum gcma_ahead ahead)
 {
-	if (gcma_enabled() && !gcma_is_tenant(entry))
-		folio->private = GCMA_ABSENT;
+	if (gcma_enabled() && ahead != GCMA_AHEAD_LOAD)
+		folio->private = ahead == GCMA_AHEAD_READ ? GCMA_ABSENT : GCMA_OVER;
 }
 
 /**
@@ -181,32 +210,34 @@ static inline void gcma_load_hint(struct folio *folio, void *entry)
  * The content is not valid before gcma_load_commit(). Whatever becomes of the folio,
  * gcma_load_end() must follow.
  *
- * A large folio is filled if all its pages have tenants, as gcma_load_order() tells.
+ * A large folio is filled if all its pages have tenants, as gcma_ahead() tells.
  *
  * Context: process context, no spinlock held; does not sleep, allocates nothing.
  * Cost: a look at the slot; if there is a tenant, O(pages of @folio), preemption is off
  * for one page copy at a time.
  * Return: what has to stand in the first slot when @folio is added, also in
- * @folio->private; NULL if it was not filled.
+ * @folio->private. If it was not filled, the shadow of a tenant that goes, or NULL.
  */
 static inline void *gcma_load_begin(struct address_space *mapping,
 				    struct folio *folio, pgoff_t index, gfp_t gfp)
 {
-	bool absent = folio->private == GCMA_ABSENT;
+	void *hint = folio->private;
 
 	if (!gcma_enabled())
 		return NULL;
-	if (absent)
+	if (hint == GCMA_ABSENT || hint == GCMA_OVER)
 		folio->private = NULL;
-	return absent && !test_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately) ?
-	       NULL : __gcma_load_begin(mapping, folio, index, gfp);
+	return hint == GCMA_ABSENT &&
+	       !test_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately) ?
+	       NULL : __gcma_load_begin(mapping, folio, index, gfp, hint == GCMA_OVER);
 }
 
 /**
  * gcma_load_end() - a folio was added, or not
  * @filled: what gcma_load_begin() returned
  * @folio: the folio
- * @entry: what it replaced, or @folio; if that was a tenant entry, NULL afterwards
+ * @entry: what it replaced, or @folio; if that was a tenant entry, its shadow
+ *	afterwards, or NULL
  * @added: 0, or why it was not added
  * @gfp: of the caller
  *

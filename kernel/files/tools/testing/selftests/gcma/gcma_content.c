@@ -249,13 +249,31 @@ static void load_in_part(void)
 		fail("of %lu pages that were there %lu were loaded", pages - 18, loads);
 }
 
+/* No request ends for the sake of a page. */
+static void few_are_read_over(void)
+{
+	unsigned long loads, pages = DATA_BYTES / page_size;
+	int fd = all_in_area();
+
+	for (size_t page = 0; page < pages; page += 8) {
+		forget(fd, page, 5);
+		forget(fd, page + 6, 2);
+	}
+	loads = counter("loads");
+	by_read(fd, got);
+	loads = counter("loads") - loads;
+	expect("read", 0, got, want, DATA_BYTES);
+	if (loads)
+		fail("%lu pages were loaded one by one", loads);
+}
+
 int main(void)
 {
 	unsigned int writable = 0;
 
 	for (unsigned int k = 0; k < nr_volume_kinds; k++)
 		writable += !volume_kinds[k].readonly;
-	start(nr_volume_kinds * (2 * ARRAY_SIZE(ways) + 1) + 3 * writable);
+	start(nr_volume_kinds * (2 * ARRAY_SIZE(ways) + 1) + 4 * writable);
 	want = page_buffer(DATA_BYTES);
 	got = page_buffer(DATA_BYTES);
 	stamp(want, 0, DATA_BYTES, 1, 1);
@@ -277,6 +295,8 @@ int main(void)
 			    "%s: a fault loads its page and no other", kind);
 			run(load_in_part, NEED_LOADS,
 			    "%s: what is there is loaded around what is not", kind);
+			run(few_are_read_over, NEED_STORES,
+			    "%s: few pages that are there are read with those that are not", kind);
 		}
 		for (way = ways; way < ways + ARRAY_SIZE(ways); way++)
 			run(served_by_area, NEED_LOADS,
