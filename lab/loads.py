@@ -141,7 +141,12 @@ def fast_milliseconds(cost: Cost) -> float:
 
 def script(load: Load, setting: Setting, seed: int) -> str:
     # with room to spare, which takes no memory: f2fs keeps a part for itself
-    lines = [workloads.ram_disk(2 * load.disk_mib + 64, setting.filesystem, wait=False)]
+    lines = [
+        workloads.STEADY,
+        workloads.ram_disk(2 * load.disk_mib + 64, setting.filesystem, wait=False),
+        # statistics of memory cgroups are brought up to date every 2 s: steps are shorter
+        f"sleep {0.7 * (seed - 1):.1f}",
+    ]
     if load.stream:
         lines.append(STREAM)
     lines.append(f"echo {'y' if setting.lru == GENERATIONS else 'n'} >{SWITCH}")

@@ -31,7 +31,7 @@ VARIANTS = (NONE, MOVABLE, GCMA, ALWAYS, MORE)
 
 # The first half warms up, the second is counted.
 SCRIPT = f"""\
-{workloads.ram_disk(FILES_MIB * 5 // 4)}
+{workloads.STEADY}{workloads.ram_disk(FILES_MIB * 5 // 4)}
 @trace@
 job fill /disk {FILES_MIB} 1 >/dev/null
 [ ! -e {workloads.AREA}/admission ] || echo @admission@ >{workloads.AREA}/admission

@@ -773,6 +773,21 @@ enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t inde
 	return ahead;
 }
 
+void __gcma_narrow(struct address_space *mapping, pgoff_t index,
+		   struct file_ra_state *ra)
+{
+	pgoff_t first = index, next = index + 1, end = ra->start + ra->size;
+
+	while (first > ra->start && !gcma_alive(xa_load(&mapping->i_pages, first - 1)))
+		first--;
+	while (next < end && !gcma_alive(xa_load(&mapping->i_pages, next)))
+		next++;
+	ra->start = first;
+	ra->size = next - first;
+	/* Who goes on to tenants needs nothing read behind them. */
+	ra->async_size = next < end ? 0 : min(ra->async_size, ra->size);
+}
+
 void *__gcma_shadow(void *entry)
 {
 	u32 frame;

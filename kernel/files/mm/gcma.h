@@ -95,6 +95,7 @@ enum gcma_admission {
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
  * @fresh: loads from both samples since the counts were last halved
+ * @full: there was a time without free frames
  * @skipped: pages that "seldom" was asked about
  * @admission: how to admit; adaptive unless an administrator said otherwise
  * @better: how to admit what follows the samples
@@ -112,6 +113,7 @@ struct gcma {
 	unsigned int hits[GCMA_NR_LISTS];
 	unsigned int fresh;
 	unsigned int skipped;
+	bool full;
 	enum gcma_admission admission;
 	enum gcma_admission better;
 	unsigned long __percpu *counters;

@@ -34,8 +34,8 @@ static enum gcma_admission gcma_judge(const struct gcma *g)
 {
 	const unsigned int *hits = g->hits, *offers = g->offers;
 
-	/* Half of the offers are of before */
-	if (g->fresh * GCMA_HARDLY_RATE < (offers[GCMA_ALWAYS] + offers[GCMA_SELDOM]) / 2)
+	/* Half of the offers are of before. A new area is filled first. */
+	if (g->full && g->fresh * GCMA_HARDLY_RATE < (offers[GCMA_ALWAYS] + offers[GCMA_SELDOM]) / 2)
 		return GCMA_ADMIT_HARDLY;
 	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
 	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?
@@ -50,6 +50,7 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 
 	g->offers[list]++;
 	if (g->offers[GCMA_ALWAYS] + g->offers[GCMA_SELDOM] >= max(GCMA_WINDOW, share)) {
+		g->full |= !g->len[GCMA_FREE_LIST];
 		WRITE_ONCE(g->better, gcma_judge(g));
 		for (i = 0; i < GCMA_NR_LISTS; i++) {
 			g->offers[i] /= 2;

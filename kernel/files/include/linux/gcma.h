@@ -185,6 +185,24 @@ static inline enum gcma_ahead gcma_ahead(const struct readahead_control *ractl,
 	       __gcma_ahead(ractl, index, last, order) : GCMA_AHEAD_READ;
 }
 
+void __gcma_narrow(struct address_space *mapping, pgoff_t index,
+		   struct file_ra_state *ra);
+
+/**
+ * gcma_narrow() - do not read around a fault what GCMA keeps
+ * @mapping: the mapping
+ * @index: the page that is missing, and no tenant
+ * @ra: what is to be read; narrowed to the pages about @index that are no tenants
+ *
+ * Context: any. Cost: O(pages of @ra).
+ */
+static inline void gcma_narrow(struct address_space *mapping, pgoff_t index,
+			       struct file_ra_state *ra)
+{
+	if (gcma_enabled() && mapping_tenants(mapping))
+		__gcma_narrow(mapping, index, ra);
+}
+
 /**
  * gcma_load_hint() - say what to do about tenants where a folio will be added
  * @folio: new, nobody's
