@@ -46,7 +46,7 @@ GCMA = System(
     fragments=("gcma",),
     needs=("reserve",),
     policies=("gcma",),
-    suites={"gcma": 62},
+    suites={"gcma": 63},
     selftests="gcma",
     parts={
         "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),

@@ -50,8 +50,8 @@ def mapped(kernels: Kernels) -> Outcome:
                 "Sectors read from disk by faults",
                 measured,
                 VARIANTS,
-                f"A file of {FILE_MIB} MiB unless said, an area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB"
-                f" of page cache. Uniform: {FAULTS:,} accesses.",
+                f"A file of {FILE_MIB} MiB unless said, an area of {AREA_MIB} MiB beside about"
+                f" {CACHE_MIB} MiB of page cache. Uniform: {FAULTS:,} accesses.",
             )
         ],
         [],

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lab import workloads
 from lab.guests import Guest, Kernels, Output, run_all
+from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
@@ -24,14 +25,14 @@ MEMORY_MIB = AREA_MIB + CACHE_MIB + KERNEL_MIB + FILES_MIB
 PAGES = FILES_MIB * 256
 JOBS = ("uniform", "zipf", "compile", "scan")
 
-NONE, MOVABLE, GCMA, ALWAYS, MORE = "none", "movable", "gcma", "gcma, always", "more memory"
-BELADY = "Belady"
+ALWAYS, BELADY = "gcma, always", "Belady"
 USEFUL = 0.01  # of the reads: less than that avoided is nothing
-VARIANTS = (NONE, MOVABLE, GCMA, ALWAYS, MORE)
+VARIANTS = {CLASSIC: (NONE, MOVABLE, GCMA, ALWAYS, MORE), GENERATIONS: (NONE, GCMA, MORE)}
 
 # The first half warms up, the second is counted.
 SCRIPT = f"""\
 {workloads.STEADY}{workloads.ram_disk(FILES_MIB * 5 // 4)}
+echo @generations@ >{SWITCH}
 @trace@
 job fill /disk {FILES_MIB} 1 >/dev/null
 [ ! -e {workloads.AREA}/admission ] || echo @admission@ >{workloads.AREA}/admission
@@ -124,15 +125,22 @@ def _next_reads(trace: Trace) -> list[int]:
     return next_reads
 
 
-def _guest(kernels: Kernels, job: str, variant: str, traced: bool = False) -> Guest:
+def _name(job: str, lru: str) -> str:
+    return job if lru == CLASSIC else f"{job}, {lru}"
+
+
+def _guest(
+    kernels: Kernels, job: str, variant: str, lru: str = CLASSIC, *, traced: bool = False
+) -> Guest:
     policy = {NONE: "none", MOVABLE: "movable", MORE: "movable"}.get(variant, "gcma")
     script = SCRIPT.replace("@job@", job)
     script = script.replace("@admission@", "always" if variant == ALWAYS else "adaptive")
+    script = script.replace("@generations@", "y" if lru == GENERATIONS else "n")
     for mark, text in (TRACE if traced else NO_TRACE).items():
         script = script.replace(mark, text)
     area = 0 if variant == MORE else AREA_MIB
     return Guest(
-        f"{job}, {variant}" + (", traced" if traced else ""),
+        f"{_name(job, lru)}, {variant}" + (", traced" if traced else ""),
         kernels("prod"),
         Machine(MEMORY_MIB + (16 if traced else 0), cpus=1, area_mib=area, policy=policy),
         script,
@@ -160,28 +168,37 @@ def _avoided(reads: Mapping[str, float], variant: str, best: str) -> float:
 
 
 def _share(reads: Mapping[str, float], variant: str) -> Cell:
-    """The same for the table: None where more memory is of no use."""
-    useful = reads[NONE] - reads[MORE] > USEFUL * reads[NONE]
+    """The same for the table: None where more memory is of no use, or it was not run."""
+    useful = variant in reads and reads[NONE] - reads[MORE] > USEFUL * reads[NONE]
     return round(_avoided(reads, variant, MORE), 1) if useful else None
 
 
 def tenancy(kernels: Kernels) -> Outcome:
     """what an idle area is worth: disk sectors read by jobs larger than memory"""
-    guests = [_guest(kernels, job, variant) for job in JOBS for variant in VARIANTS]
+    guests = [
+        _guest(kernels, job, variant, lru)
+        for lru, variants in VARIANTS.items()
+        for job in JOBS
+        for variant in variants
+    ]
     traces = [_guest(kernels, job, NONE, traced=True) for job in JOBS]
     outputs = run_all("tenancy", [*guests, *traces], 30)
     reads: dict[str, dict[str, float]] = {}
+    for lru, variants in VARIANTS.items():
+        for name in (_name(job, lru) for job in JOBS):
+            reads[name] = {variant: _sectors(outputs[f"{name}, {variant}"]) for variant in variants}
     for job in JOBS:
-        reads[job] = {variant: _sectors(outputs[f"{job}, {variant}"]) for variant in VARIANTS}
         traced = outputs[f"{job}, {NONE}, traced"]
         # the tracer's own memory changes the reads a little: scale to the untraced run
         trace = read_trace(traced["evictions"])
         share = belady(trace, AREA_MIB * 256) / max(belady(trace, 0), 1)
         reads[job][BELADY] = round(reads[job][NONE] * share)
-    columns = (*VARIANTS, BELADY)
-    rows: list[list[Cell]] = [[job, *(reads[job][name] for name in columns)] for job in JOBS]
+    columns = (*VARIANTS[CLASSIC], BELADY)
+    rows: list[list[Cell]] = [
+        [job, *(of.get(name) for name in columns)] for job, of in reads.items()
+    ]
     shares: list[list[Cell]] = [
-        [job, *(_share(reads[job], name) for name in columns[1:])] for job in JOBS
+        [job, *(_share(of, name) for name in columns[1:])] for job, of in reads.items()
     ]
     bars = [
         Line(name, [(float(x), reads[job][name] / reads[job][NONE]) for x, job in enumerate(JOBS)])
@@ -198,7 +215,8 @@ def tenancy(kernels: Kernels) -> Outcome:
                 f"{2 * PAGES:,} pages of a file of {FILES_MIB} MiB; about {CACHE_MIB} MiB of page"
                 f" cache beside an area of {AREA_MIB} MiB. Belady: of the evictions of none. Pages"
                 " that come back from the area count as refaults, so the page cache itself may"
-                " keep better ones than with none: gcma can read less than that.",
+                " keep better ones than with none: gcma can read less than that. The classic LRU,"
+                " unless said.",
             ),
             Table(
                 "Reads avoided, in % of those that more memory avoids",
@@ -217,7 +235,12 @@ def tenancy(kernels: Kernels) -> Outcome:
             )
         ],
         {
-            **{f"tenancy-{job}": _avoided(reads[job], GCMA, MORE) for job in JOBS[:3]},
+            **{
+                f"tenancy-{job}": min(
+                    _avoided(reads[_name(job, lru)], GCMA, MORE) for lru in VARIANTS
+                )
+                for job in JOBS[:3]
+            },
             "tenancy-scan-always": 100 * (1 - scan[GCMA] / scan[ALWAYS]) if scan[ALWAYS] else 0.0,
             "tenancy-scan-belady": _avoided(scan, GCMA, BELADY),
         },

@@ -64,7 +64,7 @@
  * As dear as a request: to read so many pages more. Flash takes 20 to 200 us to begin
  * with, and 4 to 40 us a page.
  */
-#define GCMA_RUN		8
+#define GCMA_RUN		8UL
 
 /* Nodes of shadows are kept for tenants of no more than this part of memory. */
 #define GCMA_NODE_SHARE		8
@@ -666,8 +666,10 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	i = index;
 	if (over || nr > 1)
 		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
-			shadow = gcma_shadow(entry);
-			gcma_drop(entry);
+			if (!gcma_is_tenant(entry))
+				continue;
+			shadow = __gcma_shadow(entry) ?: shadow;
+			__gcma_drop(entry);
 		}
 	return shadow;
 }
@@ -723,13 +725,13 @@ bool __gcma_alive(void *entry)
 	       !gcma_revoked(g, frame);
 }
 
-/* How many tenants follow each other at @index, as far as it matters? */
-static unsigned long gcma_run(struct xarray *pages, pgoff_t index, pgoff_t last)
+/* How many tenants follow each other at @index, of @max? */
+static unsigned long gcma_run(struct xarray *pages, pgoff_t index, pgoff_t last,
+			      unsigned long max)
 {
 	unsigned long run = 0;
 
-	while (run < 1UL << GCMA_MAX_ORDER && index + run <= last &&
-	       gcma_alive(xa_load(pages, index + run)))
+	while (run < max && index + run <= last && gcma_alive(xa_load(pages, index + run)))
 		run++;
 	return run;
 }
@@ -750,18 +752,19 @@ enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t inde
 			     pgoff_t last, unsigned int *order)
 {
 	struct xarray *pages = &ractl->mapping->i_pages;
-	pgoff_t i = index, seen = index, end = index + (1UL << *order) - 1;
+	unsigned long size = 1UL << *order, max = min(size, 1UL << GCMA_MAX_ORDER);
+	pgoff_t i = index, seen = index, end = index + size - 1;
 	enum gcma_ahead ahead = GCMA_AHEAD_READ;
 	void *entry;
 
 	xa_for_each_range(pages, i, entry, index, end) {
+		bool begins = i == index && !ractl->_nr_pages;
 		unsigned long run;
 
 		if (i < seen || !gcma_alive(entry))
 			continue;
-		run = gcma_run(pages, i, last);
-		if (run >= GCMA_RUN || gcma_run_is_last(pages, i, run, last) ||
-		    (i == index && !ractl->_nr_pages)) {
+		run = gcma_run(pages, i, last, begins ? max : max(max, GCMA_RUN));
+		if (begins || run >= GCMA_RUN || gcma_run_is_last(pages, i, run, last)) {
 			if (i == index)
 				ahead = GCMA_AHEAD_LOAD;
 			*order = min_t(unsigned int, *order, ilog2(i - index ?: run ?: 1));
@@ -776,16 +779,21 @@ enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t inde
 void __gcma_narrow(struct address_space *mapping, pgoff_t index,
 		   struct file_ra_state *ra)
 {
-	pgoff_t first = index, next = index + 1, end = ra->start + ra->size;
+	/* Whoever else reads by the same struct file changes them, too. */
+	pgoff_t start = READ_ONCE(ra->start), size = READ_ONCE(ra->size);
+	pgoff_t first = index, next = index + 1;
 
-	while (first > ra->start && !gcma_alive(xa_load(&mapping->i_pages, first - 1)))
+	if (index - start >= size)
+		return;
+	while (first > start && !gcma_alive(xa_load(&mapping->i_pages, first - 1)))
 		first--;
-	while (next < end && !gcma_alive(xa_load(&mapping->i_pages, next)))
+	while (next < start + size && !gcma_alive(xa_load(&mapping->i_pages, next)))
 		next++;
 	ra->start = first;
 	ra->size = next - first;
 	/* Who goes on to tenants needs nothing read behind them. */
-	ra->async_size = next < end ? 0 : min(ra->async_size, ra->size);
+	if (next < start + size)
+		ra->async_size = 0;
 }
 
 void *__gcma_shadow(void *entry)

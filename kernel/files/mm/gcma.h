@@ -94,9 +94,10 @@ enum gcma_admission {
  * @len: frames on each list
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
- * @fresh: loads from both samples since the counts were last halved
- * @full: there was a time without free frames
- * @skipped: pages that "seldom" was asked about
+ * @since: offers to both samples since they were last halved
+ * @fresh: the same of hits
+ * @loads: the same of hits of all lists but the hot one
+ * @skipped: folios that "seldom" was asked about
  * @admission: how to admit; adaptive unless an administrator said otherwise
  * @better: how to admit what follows the samples
  * @counters: see include/linux/gcma_counters.h
@@ -111,9 +112,10 @@ struct gcma {
 	unsigned long len[GCMA_NR_LISTS];
 	unsigned int offers[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
+	unsigned int since;
 	unsigned int fresh;
+	unsigned int loads;
 	unsigned int skipped;
-	bool full;
 	enum gcma_admission admission;
 	enum gcma_admission better;
 	unsigned long __percpu *counters;

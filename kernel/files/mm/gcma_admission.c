@@ -34,8 +34,14 @@ static enum gcma_admission gcma_judge(const struct gcma *g)
 {
 	const unsigned int *hits = g->hits, *offers = g->offers;
 
-	/* Half of the offers are of before. A new area is filled first. */
-	if (g->full && g->fresh * GCMA_HARDLY_RATE < (offers[GCMA_ALWAYS] + offers[GCMA_SELDOM]) / 2)
+	/*
+	 * What is read together is in one sample, or in none, so a sample may have hits by
+	 * the dozen or not at all. All pages, of which the samples are 2 of
+	 * 2^GCMA_SAMPLE_SHIFT, are less of a chance, if they are admitted.
+	 */
+	if (g->fresh * GCMA_HARDLY_RATE < g->since &&
+	    (g->better == GCMA_ADMIT_HARDLY ||
+	     g->loads * GCMA_HARDLY_RATE < g->since << (GCMA_SAMPLE_SHIFT - 1)))
 		return GCMA_ADMIT_HARDLY;
 	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
 	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?
@@ -49,14 +55,24 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 	unsigned int i;
 
 	g->offers[list]++;
-	if (g->offers[GCMA_ALWAYS] + g->offers[GCMA_SELDOM] >= max(GCMA_WINDOW, share)) {
-		g->full |= !g->len[GCMA_FREE_LIST];
+	if (++g->since >= max(GCMA_WINDOW, share / 2)) {
 		WRITE_ONCE(g->better, gcma_judge(g));
 		for (i = 0; i < GCMA_NR_LISTS; i++) {
 			g->offers[i] /= 2;
 			g->hits[i] /= 2;
 		}
+		g->since = 0;
 		g->fresh = 0;
+		g->loads = 0;
 	}
 	return g->len[list] >= share;
+}
+
+void __gcma_note_hit(struct gcma *g, enum gcma_list list)
+{
+	g->hits[list]++;
+	g->fresh++;
+	/* That copies are worth something again need not wait. */
+	if (g->better == GCMA_ADMIT_HARDLY && g->fresh >= GCMA_FEW_HITS)
+		WRITE_ONCE(g->better, gcma_judge(g));
 }

@@ -12,8 +12,8 @@
 #define GCMA_SAMPLE_SHIFT	5
 
 /*
- * One page in so many is admitted to a full area under "seldom", and the next ones with
- * it: pages that are read together are evicted together.
+ * One folio in so many is admitted to a full area under "seldom", so many in a row:
+ * pages that are read together are evicted together.
  */
 #define GCMA_SELDOM_RATE	32
 #define GCMA_SELDOM_RUN		32
@@ -21,8 +21,11 @@
 /* If fewer than one of so many is loaded again, hardly any is admitted. */
 #define GCMA_HARDLY_RATE	64
 
-/* Older offers and hits count half after so many offers, or as many as a sample's share. */
-#define GCMA_WINDOW		256UL
+/* Older offers and hits count half after so many offers, or half of a sample's share. */
+#define GCMA_WINDOW		128UL
+
+/* So many hits are no chance. */
+#define GCMA_FEW_HITS		4
 
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3
@@ -88,6 +91,7 @@ static inline enum gcma_list gcma_victims(const struct gcma *g)
 }
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);
+void __gcma_note_hit(struct gcma *g, enum gcma_list list);
 
 /*
  * A page of @list is evicted. Is that a sample that has its share of the frames? It
@@ -101,8 +105,9 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 /* A tenant of @list was loaded. Context: gcma.lock held. */
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
-	g->hits[list]++;
-	g->fresh += list == GCMA_ALWAYS || list == GCMA_SELDOM;
+	g->loads += list != GCMA_HOT;
+	if (list == GCMA_ALWAYS || list == GCMA_SELDOM)
+		__gcma_note_hit(g, list);
 }
 
 #else /* what is evicted last is admitted */

@@ -790,6 +790,41 @@ static void __init gcma_test_run(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, order, 2);
 }
 
+static void kunit_narrow(struct kunit *test, pgoff_t at, pgoff_t start,
+			 unsigned int size, unsigned int async)
+{
+	struct gcma_kunit *k = test->priv;
+	struct file_ra_state ra = { .start = k->index, .size = 32, .async_size = 8 };
+
+	gcma_narrow(&k->inode.i_data, k->index + at, &ra);
+	KUNIT_EXPECT_EQ(test, ra.start, k->index + start);
+	KUNIT_EXPECT_EQ(test, ra.size, size);
+	KUNIT_EXPECT_EQ(test, ra.async_size, async);
+}
+
+/* A fault reads the pages around it up to the next tenants. */
+static void __init gcma_test_narrow(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+
+	kunit_narrow(test, 16, 0, 32, 8);
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 3, 1));
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 10, 1));
+	kunit_narrow(test, 0, 0, 3, 0);
+	kunit_narrow(test, 2, 0, 3, 0);
+	kunit_narrow(test, 6, 4, 6, 0);
+	kunit_narrow(test, 11, 11, 21, 8);
+	kunit_narrow(test, 31, 11, 21, 8);
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 12, 1));
+	kunit_narrow(test, 11, 11, 1, 0);
+	/* what is resident does not end it, nor what was a tenant */
+	KUNIT_ASSERT_TRUE(test, kunit_load(k, index + 3, 1));
+	kunit_take(k, kunit_frame(k, index + 10), 1);
+	kunit_narrow(test, 8, 0, 12, 0);
+	kunit_release(k, kunit_frame(k, index + 10), 1);
+}
+
 /* Pages of files that came back, and were known to. */
 static long kunit_refaults(void)
 {
@@ -2043,8 +2078,9 @@ static bool kunit_seldom(struct gcma_kunit *k, enum gcma_list list)
 static enum gcma_admission kunit_judge(struct gcma *g, unsigned int always,
 				       unsigned int seldom)
 {
-	g->offers[GCMA_ALWAYS] = GCMA_WINDOW / 2;
-	g->offers[GCMA_SELDOM] = GCMA_WINDOW / 2;
+	g->offers[GCMA_ALWAYS] = GCMA_WINDOW;
+	g->offers[GCMA_SELDOM] = GCMA_WINDOW;
+	g->since = GCMA_WINDOW - 1;
 	g->hits[GCMA_ALWAYS] = always;
 	g->hits[GCMA_SELDOM] = seldom;
 	g->fresh = (always + seldom) / 2;
@@ -2081,7 +2117,11 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_HOT));
 
 	/* neither is worth a copy: hardly any page is, but the samples go on */
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 1), GCMA_ADMIT_HARDLY);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 2, 2), GCMA_ADMIT_ALWAYS);
+	g->loads = GCMA_WINDOW / GCMA_HARDLY_RATE << (GCMA_SAMPLE_SHIFT - 1);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 1), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, g->loads, 0);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 2), GCMA_ADMIT_HARDLY);
 	KUNIT_EXPECT_FALSE(test, gcma_admit(g, GCMA_FOLLOW));
 	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_ALWAYS));
 	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_HOT));
@@ -2090,16 +2130,22 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, GCMA_WINDOW), GCMA_ADMIT_SELDOM);
+	/* until some come back */
+	while (g->fresh < GCMA_FEW_HITS - 1)
+		gcma_note_hit(g, GCMA_SELDOM);
+	gcma_note_hit(g, GCMA_FOLLOW);
+	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_HARDLY);
+	gcma_note_hit(g, GCMA_SELDOM);
+	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_SELDOM);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 0);
 
 	/* one window without loads, and it was worth nothing lately */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 0, GCMA_WINDOW), GCMA_ADMIT_SELDOM);
-	for (i = 0; g->better == GCMA_ADMIT_SELDOM && i < GCMA_WINDOW; i++)
+	for (i = 0; g->better == GCMA_ADMIT_SELDOM && i < 2 * GCMA_WINDOW; i++)
 		gcma_offer(g, i % 2 ? GCMA_ALWAYS : GCMA_SELDOM);
 	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_HARDLY);
-	KUNIT_EXPECT_EQ(test, i, GCMA_WINDOW / 2);
+	KUNIT_EXPECT_EQ(test, i, GCMA_WINDOW);
 	KUNIT_EXPECT_GT(test, g->hits[GCMA_SELDOM], 0);
 
 	/* votes are of evicted pages */
@@ -2507,6 +2553,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),
+	KUNIT_CASE(gcma_test_narrow),
 	KUNIT_CASE(gcma_test_over),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),

@@ -176,7 +176,7 @@ enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t inde
  * A request costs as much as reading some pages more, so few tenants are read over, if
  * pages are read on both sides of them.
  *
- * Context: any. Cost: O(entries in the range of the folio).
+ * Context: any. Cost: O(pages of the folio), and a few more.
  */
 static inline enum gcma_ahead gcma_ahead(const struct readahead_control *ractl,
 					 pgoff_t index, pgoff_t last, unsigned int *order)
@@ -234,7 +234,7 @@ static inline void gcma_load_hint(struct folio *folio, enum gcma_ahead ahead)
  * Cost: a look at the slot; if there is a tenant, O(pages of @folio), preemption is off
  * for one page copy at a time.
  * Return: what has to stand in the first slot when @folio is added, also in
- * @folio->private. If it was not filled, the shadow of a tenant that goes, or NULL.
+ * @folio->private. If it was not filled, the shadow of a tenant that is dropped, or NULL.
  */
 static inline void *gcma_load_begin(struct address_space *mapping,
 				    struct folio *folio, pgoff_t index, gfp_t gfp)

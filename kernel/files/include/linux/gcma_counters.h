@@ -9,14 +9,14 @@ GCMA_COUNTER(stores)		/* evicted pages that became tenants */
 GCMA_COUNTER(loads)		/* tenants that a page was filled from */
 GCMA_COUNTER(misses)		/* tenant entries whose tenant was gone */
 GCMA_COUNTER(recycles)		/* tenants replaced by others, never loaded */
-GCMA_COUNTER(dropped)		/* tenants whose page was truncated, ... */
+GCMA_COUNTER(dropped)		/* tenants whose page went, or was read anew */
 GCMA_COUNTER(revoked)		/* tenants whose frame a primary took */
 GCMA_COUNTER(refused_fs)	/* the address_space does not allow tenants */
 GCMA_COUNTER(refused_large)	/* too large a folio, too far into its file */
 GCMA_COUNTER(refused_private)	/* plaintext of an encrypted file */
 GCMA_COUNTER(refused_partial)	/* not all blocks of the page were read */
 GCMA_COUNTER(refused_failed)	/* its memory or a write of its file failed */
-GCMA_COUNTER(refused_admission)	/* the area is full of what is worth more */
+GCMA_COUNTER(refused_admission)	/* not worth a page of the area */
 GCMA_COUNTER(refused_busy)	/* no frame, or a primary took it meanwhile */
 GCMA_COUNTER(refused_kept)	/* copied, and then not evicted after all */
 GCMA_COUNTER(refused_passed)	/* an invalidation passed the folio by */
