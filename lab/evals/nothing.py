@@ -7,7 +7,7 @@ from lab.loads import GCMA, NONE, PAGES, STREAM_MIB, Load
 from lab.results import Outcome
 
 AREA_MIB = CACHE_MIB = 32
-STREAM = 1024 * PAGES
+STREAM = 2048 * PAGES
 VARIANTS = (NONE, GCMA)
 FILE = "a stream of a file"
 # A hole is read without a disk, and the file may be larger than any.
@@ -24,7 +24,7 @@ LOADS = (
     _load("a stream of a disk", f"scan /dev/stream {STREAM_MIB} 1 {STREAM}"),
     _load(FILE, f"scan /disk 4096 1 {STREAM}", HOLE),
     _load("the same, 64 KiB each", f"chunks /disk 4096 1 {STREAM}", HOLE),
-    _load("random reads of 4 GiB", f"uniform /disk 4096 {{seed}} {STREAM // 4}", HOLE),
+    _load("random reads of 4 GiB", f"uniform /disk 4096 {{seed}} {STREAM // 2}", HOLE),
 )
 
 
@@ -39,7 +39,7 @@ def nothing(kernels: Kernels) -> Outcome:
                 "Loads that an idle area is of no use to",
                 measured,
                 VARIANTS,
-                f"An area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page cache; at most"
+                f"A new area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page cache; at most"
                 f" {hits:,.0f} pages come back. The disk takes no time, and the file has none:"
                 " instructions are what the job takes without I/O. No random number but in the"
                 " random reads.",

@@ -332,8 +332,10 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 
 	if (!share) {
 		frame = gcma_take_from(g, GCMA_FREE_LIST);
-		if (frame >= 0)
+		if (frame >= 0) {
+			g->unfilled -= !!g->unfilled;
 			return frame;
+		}
 		if (admit || list != GCMA_FOLLOW)
 			frame = gcma_take_from(g, gcma_victims(g));
 	}
@@ -907,8 +909,11 @@ static void gcma_lend(struct cma_reserve *r, unsigned long frame,
 	scoped_guard(spinlock_irqsave, &g->lock)
 		for (; count--; frame++)
 			if (gcma_frame_state(&g->frames[frame]) == GCMA_FREE &&
-			    g->frames[frame].next == GCMA_UNLINKED)
+			    g->frames[frame].next == GCMA_UNLINKED) {
 				gcma_link(g, frame, GCMA_FREE_LIST, true);
+				/* It may have been one of them before. */
+				g->unfilled += g->unfilled < g->len[GCMA_FREE_LIST];
+			}
 }
 
 static int gcma_create(struct cma_reserve *r)
@@ -935,6 +940,7 @@ static int gcma_create(struct cma_reserve *r)
 	/* Highest frames first, primaries take the lowest run: they meet last. */
 	for (frame = nr; frame--;)
 		gcma_link(g, frame, GCMA_FREE_LIST, true);
+	g->unfilled = nr;
 	r->tenants = g;
 	gcma_nr_areas++;
 	/* Complete before it is found: who has an entry of it asks nothing. */

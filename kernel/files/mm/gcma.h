@@ -92,6 +92,7 @@ enum gcma_admission {
  *	its own; irqs off because i_pages is taken in interrupts
  * @frames: the frame table, then GCMA_NR_LISTS list heads
  * @len: frames on each list
+ * @unfilled: free frames that held nothing since they were new or a primary left them
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
  * @since: offers to both samples since they were last halved
@@ -110,6 +111,7 @@ struct gcma {
 	spinlock_t lock; /* see above */
 	struct gcma_frame *frames;
 	unsigned long len[GCMA_NR_LISTS];
+	u32 unfilled;
 	unsigned int offers[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
 	unsigned int since;

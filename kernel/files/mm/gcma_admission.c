@@ -13,8 +13,8 @@
  * The others are admitted seldom only while that sample had clearly more loads
  * of what it was offered of late: where both rules do well, as when nearly all
  * fits, always is the one that follows a change. If neither has had any to speak of
- * lately, as with a stream, hardly any page is worth a copy, even to a free frame: none
- * is but the samples'.
+ * lately, as with a stream, hardly any page is worth a copy, even to a free frame, unless
+ * that was never filled: none is but the samples'.
  * Both counts fade as pages are offered, so a rule is not judged by what it was
  * worth before the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
  * policies for high performance caching", ISCA 2007; that a hashed sample

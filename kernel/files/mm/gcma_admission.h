@@ -68,11 +68,14 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
 	return rule != GCMA_ADMIT_HARDLY;
 }
 
-/* Is a free frame to be had for pages that are in no sample? A snapshot. */
+/*
+ * Is a free frame to be had for pages that are in no sample? A snapshot. One that was of
+ * no use to any page yet may be to the next.
+ */
 static inline bool gcma_room(struct gcma *g)
 {
-	return gcma_rule(g, GCMA_FOLLOW) != GCMA_ADMIT_HARDLY &&
-	       data_race(g->len[GCMA_FREE_LIST]);
+	return data_race(g->len[GCMA_FREE_LIST]) &&
+	       (gcma_rule(g, GCMA_FOLLOW) != GCMA_ADMIT_HARDLY || data_race(g->unfilled));
 }
 
 /* The list of pages that were in use when they were evicted, or had been before. */

@@ -2099,8 +2099,16 @@ static void __init gcma_test_samples(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
 		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
 
+	/* what was never filled was not, however often a primary has it */
+	for (i = 0; i < 3; i++) {
+		kunit_take(k, 0, KUNIT_PAGES);
+		KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+		kunit_release(k, 0, KUNIT_PAGES);
+		KUNIT_EXPECT_EQ(test, g->unfilled, KUNIT_PAGES);
+	}
 	/* each sample gets its share of a full area, and no more */
 	kunit_fill_area(k);
+	KUNIT_EXPECT_EQ(test, g->unfilled, 0);
 	for (i = 0; i < 24; i++) {
 		index = kunit_index(k, GCMA_ALWAYS);
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
@@ -2128,6 +2136,13 @@ static void __init gcma_test_samples(struct kunit *test)
 	/* not even a copy that replaces none */
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
+	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
+	/* but what a primary left is filled */
+	kunit_take(k, 0, 2);
+	kunit_release(k, 0, 2);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
 	/* until some come back */
