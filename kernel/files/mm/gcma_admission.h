@@ -62,20 +62,22 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list)
 {
 	enum gcma_admission rule = gcma_rule(g, list);
 
-	/* An increment may get lost: one page in about so many. */
 	if (rule == GCMA_ADMIT_SELDOM)
+		/* An increment may get lost: one folio in about so many. */
 		return !(data_race(g->skipped++) / GCMA_SELDOM_RUN % GCMA_SELDOM_RATE);
 	return rule != GCMA_ADMIT_HARDLY;
 }
 
 /*
- * Is a free frame to be had for pages that are in no sample? A snapshot. One that was of
- * no use to any page yet may be to the next.
+ * Is a free frame to be had for pages that are in no sample? One that held nothing yet is
+ * filled under any rule.
  */
 static inline bool gcma_room(struct gcma *g)
 {
-	return data_race(g->len[GCMA_FREE_LIST]) &&
-	       (gcma_rule(g, GCMA_FOLLOW) != GCMA_ADMIT_HARDLY || data_race(g->unfilled));
+	bool hardly = gcma_rule(g, GCMA_FOLLOW) == GCMA_ADMIT_HARDLY;
+
+	/* A snapshot of a number that changes. */
+	return data_race(hardly ? g->unfilled : g->len[GCMA_FREE_LIST]);
 }
 
 /* The list of pages that were in use when they were evicted, or had been before. */
