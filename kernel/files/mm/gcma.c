@@ -514,7 +514,7 @@ void *__gcma_store_begin(struct folio *folio)
 	if (READ_ONCE(folio->flags) & (BIT(PG_swapbacked) | BIT(PG_dirty)) ||
 	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
 		return NULL;
-	admit = gcma_admit(g, list);
+	admit = gcma_admit(g, list, folio_nr_pages(folio));
 	/* Nobody waits for a lock just to be refused. */
 	if (!admit && list == GCMA_FOLLOW && mapping_tenants(folio->mapping) &&
 	    !gcma_room(g))

@@ -98,7 +98,7 @@ enum gcma_admission {
  * @since: offers to both samples since they were last halved
  * @fresh: the same of hits
  * @loads: the same of hits of all lists but the hot one
- * @skipped: folios that "seldom" was asked about
+ * @skipped: pages that "seldom" was asked about
  * @admission: how to admit; adaptive unless an administrator said otherwise
  * @better: how to admit what follows the samples
  * @counters: see include/linux/gcma_counters.h

@@ -2070,7 +2070,7 @@ static bool kunit_seldom(struct gcma_kunit *k, enum gcma_list list)
 	unsigned int i, admitted = 0;
 
 	for (i = 0; i < GCMA_SELDOM_RUN * GCMA_SELDOM_RATE; i++)
-		admitted += gcma_admit(k->g, list);
+		admitted += gcma_admit(k->g, list, 1);
 	return admitted == GCMA_SELDOM_RUN;
 }
 
@@ -2125,14 +2125,14 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_HOT));
 
 	/* neither is worth a copy: hardly any page is, but the samples go on */
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 2, 2), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 4, 4), GCMA_ADMIT_ALWAYS);
 	g->loads = GCMA_WINDOW / GCMA_HARDLY_RATE << (GCMA_SAMPLE_SHIFT - 1);
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 1), GCMA_ADMIT_ALWAYS);
 	KUNIT_EXPECT_EQ(test, g->loads, 0);
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 2), GCMA_ADMIT_HARDLY);
-	KUNIT_EXPECT_FALSE(test, gcma_admit(g, GCMA_FOLLOW));
-	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_ALWAYS));
-	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_HOT));
+	KUNIT_EXPECT_FALSE(test, gcma_admit(g, GCMA_FOLLOW, 1));
+	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_ALWAYS, 1));
+	KUNIT_EXPECT_TRUE(test, gcma_admit(g, GCMA_HOT, 1));
 	/* not even a copy that replaces none */
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
@@ -2174,8 +2174,11 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, g->hits[GCMA_SELDOM], i + 1);
 	KUNIT_EXPECT_EQ(test, g->fresh, fresh + 1);
 
-	/* an administrator has the last word */
+	/* an administrator has the last word; of large folios, as many pages */
 	g->admission = GCMA_ADMIT_SELDOM;
+	g->skipped = 0;
+	for (i = 0; i < GCMA_SELDOM_RATE; i++)
+		KUNIT_EXPECT_EQ(test, gcma_admit(g, GCMA_FOLLOW, GCMA_SELDOM_RUN), !i);
 	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_ALWAYS));
 	g->admission = GCMA_ADMIT_ALWAYS;
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
