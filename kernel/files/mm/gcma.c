@@ -829,10 +829,17 @@ void __gcma_drop(void *entry)
  */
 void gcma_drop_node(struct xa_node *node)
 {
-	unsigned int i;
+	unsigned int i, left = node->count;
 
-	for (i = 0; i < XA_CHUNK_SIZE; i++)
-		gcma_drop(rcu_dereference_protected(node->slots[i], true));
+	/* Of a file that is read at random most slots are empty. */
+	for (i = 0; left && i < XA_CHUNK_SIZE; i++) {
+		void *entry = rcu_dereference_protected(node->slots[i], true);
+
+		if (!entry)
+			continue;
+		left--;
+		gcma_drop(entry);
+	}
 }
 
 /* ------ nodes of shadows ----------------------------------------------- */
