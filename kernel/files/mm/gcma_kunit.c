@@ -807,6 +807,7 @@ static void __init gcma_test_narrow(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct file_ra_state ra = { .size = 32 };
 
 	kunit_narrow(test, 16, 0, 32, 8);
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 3, 1));
@@ -823,6 +824,15 @@ static void __init gcma_test_narrow(struct kunit *test)
 	kunit_take(k, kunit_frame(k, index + 10), 1);
 	kunit_narrow(test, 8, 0, 12, 0);
 	kunit_release(k, kunit_frame(k, index + 10), 1);
+
+	/* Another reader of the same struct file has just moved it elsewhere. */
+	ra.start = index + 100;
+	gcma_narrow(&k->inode.i_data, index, &ra);
+	KUNIT_EXPECT_EQ(test, ra.start, index + 100);
+	ra.start = 0;
+	gcma_narrow(&k->inode.i_data, index + 32, &ra);
+	KUNIT_EXPECT_EQ(test, ra.start, 0);
+	KUNIT_EXPECT_EQ(test, ra.size, 32);
 }
 
 /* Pages of files that came back, and were known to. */
@@ -858,6 +868,8 @@ static void __init gcma_test_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_refaults(), refaults + 1);
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 0);
+	/* What is resident is no shadow. */
+	KUNIT_EXPECT_NULL(test, __gcma_load_begin(mapping, folio, index, GFP_KERNEL, true));
 	kunit_check_settled(test);
 	folio_unlock(folio);
 	folio_put(folio);
