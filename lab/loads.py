@@ -68,7 +68,8 @@ class Load:
     labels: tuple[str, ...] = ()
     stream: bool = False  # read from /dev/stream
     settings: Sequence[Setting] = EVERYWHERE
-    seeds: int = 3  # in the first setting; each other is a sample more
+    seeds: int = 3  # in the first setting
+    elsewhere: int = 1  # each other setting is a sample more
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,10 @@ def run(
         for setting in load.settings
         for variant in variants
     ]
-    seeds = {key: range(1, (key[0].seeds if key[1] == FIRST else 1) + 1) for key in grid}
+    seeds = {
+        (load, setting, variant): range(1, 1 + (load.seeds if setting == FIRST else load.elsewhere))
+        for load, setting, variant in grid
+    }
     guests = {(*key, seed): guest(kernels, *key, seed) for key in grid for seed in seeds[key]}
     outputs = run_all(title, list(guests.values()), 20)
     runs, measured = [], {}

@@ -3,18 +3,21 @@
 
 from lab import loads
 from lab.guests import Kernels
-from lab.loads import GCMA, MORE, NONE, Load
+from lab.loads import GCMA, MORE, NONE, PAGES, Load
 from lab.results import Outcome
 
 READS = 30_000
+SCAN_MIB = 96
+PASSES = 3  # of the scan, whole ones: the next job goes on where one ended
 VARIANTS = (NONE, GCMA, MORE)
-SCAN = "hot 48 MiB beside a scan of 96"
+SCAN = f"hot 48 MiB beside a scan of {SCAN_MIB}"
 SMALL_AREAS_MIB = (2, 4)
 
 
 def _scan() -> Load:
-    ready = "mkdir /disk/scan\njob fill /disk 48 1 >/dev/null\njob fill /disk/scan 96 1 >/dev/null"
-    step = f"beside /disk 48 {{seed}}@ {READS} /disk/scan 96"
+    ready = "mkdir /disk/scan\njob fill /disk 48 1 >/dev/null\n"
+    ready += f"job fill /disk/scan {SCAN_MIB} 1 >/dev/null"
+    step = f"beside /disk 48 {{seed}}@ {PASSES * SCAN_MIB * PAGES} /disk/scan {SCAN_MIB}"
     warm = f"job {step.replace('@', '1')} >/dev/null"
     return Load(SCAN, 32, 32, 144, f"{ready}\n{warm}", (step.replace("@", "2"),))
 

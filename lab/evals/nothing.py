@@ -14,17 +14,18 @@ FILE = "a stream of a file"
 HOLE = "dd if=/dev/zero of=/disk/data bs=1M count=0 seek=4096 2>/dev/null"
 
 
-def _load(name: str, job: str, ready: str = ":") -> Load:
+def _load(name: str, job: str, ready: str = ":", seeds: int = 1) -> Load:
     stream = "/dev/stream" in job
     settings = loads.EVERYWHERE if name == FILE else loads.BOTH_LRUS
-    return Load(name, AREA_MIB, CACHE_MIB, 16, ready, (job,), (), stream, settings, seeds=1)
+    sizes = (AREA_MIB, CACHE_MIB, 16)
+    return Load(name, *sizes, ready, (job,), (), stream, settings, seeds, elsewhere=seeds)
 
 
 LOADS = (
     _load("a stream of a disk", f"scan /dev/stream {STREAM_MIB} 1 {STREAM}"),
     _load(FILE, f"scan /disk 4096 1 {STREAM}", HOLE),
     _load("the same, 64 KiB each", f"chunks /disk 4096 1 {STREAM}", HOLE),
-    _load("random reads of 4 GiB", f"uniform /disk 4096 {{seed}} {STREAM // 2}", HOLE),
+    _load("random reads of 4 GiB", f"uniform /disk 4096 {{seed}} {STREAM // 2}", HOLE, seeds=3),
 )
 
 

@@ -635,8 +635,12 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 		trace_gcma_fill(mapping, index + i, gcma_pfn(g, frame));
 	f = &g->frames[frame];
 	/* Now, while the folio is locked and nobody else's. */
-	if (!i)
+	if (!i) {
 		workingset_refault(folio, f->shadow);
+		/* However far it was: it is what it was, as if it had been here. */
+		if (atomic_read(&f->word) & GCMA_HOT_BIT)
+			folio_set_workingset(folio);
+	}
 	WRITE_ONCE(f->shadow, filled);
 	return entry;
 }

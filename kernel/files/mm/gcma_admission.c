@@ -33,15 +33,20 @@
 static enum gcma_admission gcma_judge(const struct gcma *g)
 {
 	const unsigned int *hits = g->hits, *offers = g->offers;
+	bool few = g->fresh * GCMA_HARDLY_RATE < g->since;
 
 	/*
 	 * What is read together is in one sample, or in none, so a sample may have hits by
 	 * the dozen or not at all. All pages, of which the samples are 2 of
-	 * 2^GCMA_SAMPLE_SHIFT, are less of a chance, if they are admitted.
+	 * 2^GCMA_SAMPLE_SHIFT, are less of a chance, if they are admitted; if not, the
+	 * windows before are.
 	 */
-	if (g->fresh * GCMA_HARDLY_RATE < g->since &&
-	    (g->better == GCMA_ADMIT_HARDLY ||
-	     g->loads * GCMA_HARDLY_RATE < g->since << (GCMA_SAMPLE_SHIFT - 1)))
+	if (g->better == GCMA_ADMIT_HARDLY)
+		few = few || (hits[GCMA_ALWAYS] + hits[GCMA_SELDOM]) * GCMA_HARDLY_RATE <
+			     offers[GCMA_ALWAYS] + offers[GCMA_SELDOM];
+	else
+		few = few && g->loads * GCMA_HARDLY_RATE < g->since << (GCMA_SAMPLE_SHIFT - 1);
+	if (few)
 		return GCMA_ADMIT_HARDLY;
 	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
 	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?

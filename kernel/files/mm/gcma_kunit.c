@@ -2157,8 +2157,12 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
-	/* until some come back */
-	while (g->fresh < GCMA_FEW_HITS - 1)
+	/* until some come back, of what was offered lately, not of one window */
+	g->offers[GCMA_ALWAYS] = GCMA_WINDOW;
+	g->offers[GCMA_SELDOM] = GCMA_WINDOW;
+	g->hits[GCMA_ALWAYS] = 0;
+	g->hits[GCMA_SELDOM] = 0;
+	while (g->hits[GCMA_SELDOM] < 2 * GCMA_WINDOW / GCMA_HARDLY_RATE - 1)
 		gcma_note_hit(g, GCMA_SELDOM);
 	gcma_note_hit(g, GCMA_FOLLOW);
 	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_HARDLY);
@@ -2225,6 +2229,10 @@ static void __init gcma_test_hot(struct kunit *test)
 	for (i = 0; i < KUNIT_PAGES; i++)
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, first));
+	/* it is what it was when it was evicted, however long ago that is */
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_read(k, first, 1)));
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, first));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, first, 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 0);
 
