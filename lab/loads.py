@@ -29,6 +29,7 @@ mkdir -p $stream
 echo {STREAM_MIB} >$stream/size
 echo 0 >$stream/irqmode
 echo 4096 >$stream/blocksize
+echo {workloads.MAX_SECTORS} >$stream/max_sectors
 echo 1 >$stream/power
 """
 
