@@ -126,7 +126,9 @@ def qemus_mistake(result: BootResult) -> str | None:
 
     Its own death is one: QEMU 7.2 reads the table of memory regions on one CPU while another CPU,
     which gives addresses to PCI devices, replaces it. SIGKILL is not: somebody wanted that. Nor is
-    a CPU that stands still once the script runs: what it does may be why.
+    a CPU that stands still once the script runs: what it does may be why. With several CPUs, code
+    that the kernel patches while it boots may be run half patched: an oops at an int3 that is
+    gone, or a machine that is reset at once.
     """
     if stale_breakpoint(result.console):
         return "QEMU ran code that is not there (an int3 oops)"
@@ -134,6 +136,9 @@ def qemus_mistake(result: BootResult) -> str | None:
         return f"QEMU died of signal {result.signal} ({signal.strsignal(result.signal)})"
     if not result.began and standing_cpu(result.console):
         return STANDING
+    silent = result.status is None and not (result.panic or result.timed_out or result.signal)
+    if silent and not result.began:
+        return "the machine was reset while it booted, without a word in the log"
     return None
 
 

@@ -110,6 +110,7 @@ BROKEN = [
     result(console=INT3.format(before="0f", at="1f"), panic="Oops: int3"),
     result(signal=signal.SIGSEGV, status=None),
     result(signal=signal.SIGABRT, status=None),
+    result(began=False, status=None),
 ]
 
 
@@ -127,7 +128,13 @@ def test_guest_that_qemu_always_breaks_is_given_up(
     broken: boot.BootResult, booted: list[boot.BootResult]
 ) -> None:
     booted.append(broken)
-    with pytest.raises(LabError, match=r"int3|QEMU died of signal"):
+    with pytest.raises(LabError, match=r"int3|QEMU died of signal|stopped before"):
+        boot.system(KERNEL, Machine(), "true").check()
+
+
+def test_guest_that_ends_in_its_script_does_not_boot_again(booted: list[boot.BootResult]) -> None:
+    booted += [result(status=None), result()]
+    with pytest.raises(LabError, match="stopped before the command ended"):
         boot.system(KERNEL, Machine(), "true").check()
 
 

@@ -14,7 +14,8 @@ from lab.results import Cell, Line, Outcome, Plot, Table
 CPUS = (2, 4, 8)
 POLICIES = ("none", "gcma")
 AREA_MIB = CACHE_MIB = 64
-KERNEL_MIB = 110  # of the kernel with statistics, and a system guest
+KERNEL_MIB = 100  # of the kernel with statistics, and a system guest
+CPU_MIB = 10  # of each CPU
 # larger than page cache and area together: every read takes a page from somewhere
 FILES_MIB = (AREA_MIB + CACHE_MIB) * 11 // 10
 READS = 400_000  # of all CPUs
@@ -89,7 +90,7 @@ def _guest(kernels: Kernels, cpus: int, policy: str) -> Guest:
     }
     for name, value in values.items():
         script = script.replace(f"@{name}@", str(value))
-    memory = AREA_MIB + CACHE_MIB + KERNEL_MIB + FILES_MIB
+    memory = AREA_MIB + CACHE_MIB + KERNEL_MIB + CPU_MIB * cpus + FILES_MIB
     return Guest(
         f"{cpus} CPUs, {policy}",
         kernels("lockstat"),
