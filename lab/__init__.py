@@ -19,9 +19,9 @@ LAYERS = (
     "compactfit.steps compactfit.programs tenants loads",
     "compactfit.replays tests",
     "mutants",
-    "evals.alloc evals.alloc_cpus evals.allocators evals.camera evals.contention evals.large"
-    " evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases evals.scale"
-    " evals.size evals.system evals.tenancy evals.zsmalloc",
+    "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camera evals.contention"
+    " evals.large evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases"
+    " evals.rfc evals.scale evals.size evals.swapped evals.system evals.tenancy evals.zsmalloc",
     "evals",
     "demo",
     "verbs",

@@ -16,7 +16,7 @@ from lab.errors import LabError
 from lab.ktap import Case
 from lab.machine import Machine
 
-SECONDS = 2400  # time limit of one round, on a debug kernel too
+SECONDS = 3000  # time limit of one round, on a debug kernel too
 SOAK_SECONDS = 8 * 3600
 SKIP_STATUS = 4  # kselftest's KSFT_SKIP
 
@@ -34,7 +34,7 @@ class Round:
 _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
 _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
 _ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs heap kpageflags loop"
-_ANY += " squashfs swap xfs zram"
+_ANY += " ksm nullblk squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission gcma policy"
 _FAULTS = " faults"  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")

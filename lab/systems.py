@@ -27,6 +27,7 @@ class System:
     # Of the size evaluation: part -> the files that count for it, as globs. A system with parts
     # has all of its code in them, one without parts is not counted.
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hooks: str = "hooks"  # the part of what its patches add to files that Linux has
 
 
 RESERVE = System(
@@ -57,6 +58,14 @@ GCMA = System(
         ),
     },
 )
+SWAP = System(
+    "swap",
+    symbol="CONFIG_GCMA_SWAP",
+    fragments=("swap",),
+    needs=("gcma",),
+    parts={"swap": ("mm/gcma_swap.c",)},
+    hooks="swap",
+)
 BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))
 COMPACTFIT = System(
     "compactfit",
@@ -66,7 +75,7 @@ COMPACTFIT = System(
 )
 
 SYSTEMS: Mapping[str, System] = {
-    system.name: system for system in (RESERVE, GCMA, BENCH, COMPACTFIT)
+    system.name: system for system in (RESERVE, GCMA, SWAP, BENCH, COMPACTFIT)
 }
 POLICIES = tuple(policy for system in SYSTEMS.values() for policy in system.policies)
 

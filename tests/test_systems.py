@@ -20,7 +20,7 @@ def test_what_a_system_needs_stands_before_it() -> None:
 
 
 def test_an_unknown_system_lists_the_known_ones() -> None:
-    with pytest.raises(LabError, match=r"^unknown system dcma: choose of reserve, gcma, bench, "):
+    with pytest.raises(LabError, match=r"^unknown system dcma: choose of reserve, gcma, "):
         systems.with_needs(["gcma", "dcma"])
 
 

@@ -2,12 +2,12 @@
 /*
  * Guaranteed contiguous memory: tenants of CMA areas
  *
- * The idle frames of an area of policy "gcma" hold tenants: copies of clean page
- * cache pages that reclaim evicted, see include/linux/gcma.h. How an area stays out
- * of the buddy allocator, and its ranges pass from hand to hand, is told in
- * mm/cma_reserve.c.
+ * The idle frames of an area of policy "gcma" hold tenants: copies of clean pages that
+ * reclaim evicted, see include/linux/gcma.h; mm/gcma_swap.c has what is different about
+ * swapped-out ones. How an area stays out of the buddy allocator, and its ranges pass
+ * from hand to hand, is told in mm/cma_reserve.c.
  *
- * The index of the tenants is the page cache itself. An eviction leaves a
+ * The index of the tenants is the page cache itself, or the swap cache. An eviction leaves a
  * shadow entry in the slot of the page, and everything that changes what
  * belongs into that slot removes or replaces the shadow. A tenant entry stands
  * in its place and shares its life; it names a frame and a generation.
@@ -45,6 +45,7 @@
 #include <linux/dax.h>
 #include <linux/hash.h>
 #include <linux/highmem.h>
+#include <linux/kmsan.h>
 #include <linux/memcontrol.h>
 #include <linux/shmem_fs.h>
 #include <linux/swap.h>
@@ -54,6 +55,7 @@
 #include "gcma.h"
 #include "gcma_admission.h"
 #include "internal.h"
+#include "swap.h"
 
 /* ------ tunables ------------------------------------------------------ */
 
@@ -109,7 +111,7 @@ static struct gcma *gcma_locate(u32 *frame)
 }
 
 /* The area of an entry, and the frame that it names. */
-static struct gcma *gcma_rd_entry(void *entry, u32 *frame)
+struct gcma *gcma_rd_entry(void *entry, u32 *frame)
 {
 	*frame = xa_to_value(entry) & GCMA_FRAME_MASK;
 	return gcma_locate(frame);
@@ -150,9 +152,7 @@ static struct gcma *gcma_pick(u32 hash)
 /* The list that a frame with a key is on, if on any. */
 static enum gcma_list gcma_list_of(const struct gcma_frame *f)
 {
-	if (atomic_read(&f->word) & GCMA_HOT_BIT)
-		return GCMA_HOT;
-	return gcma_sample(gcma_hash(f->mapping, f->index));
+	return (atomic_read(&f->word) & GCMA_LIST_MASK) >> GCMA_LIST_SHIFT;
 }
 
 static __always_inline void gcma_link(struct gcma *g, u32 frame,
@@ -178,6 +178,20 @@ static void gcma_unlink(struct gcma *g, u32 frame, enum gcma_list list)
 	frames[f->next].prev = f->prev;
 	f->next = GCMA_UNLINKED;
 	g->len[list]--;
+}
+
+/*
+ * The data and nothing else: memory tags, which copy_highpage() takes along, are those of a
+ * mapping, not of the page in its file or slot.
+ */
+static void gcma_copy_data(struct page *to, struct page *from)
+{
+	void *src = kmap_local_page(from), *dst = kmap_local_page(to);
+
+	copy_page(dst, src);
+	kmsan_copy_page_meta(to, from);
+	kunmap_local(dst);
+	kunmap_local(src);
 }
 
 /* ------ copying against revocation ------------------------------------ */
@@ -252,6 +266,8 @@ static void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 	enum gcma_list list;
 
 	gcma_count(g, what, 1);
+	if (what == GCMA_loads && atomic_read(&f->word) & GCMA_SWAP_BIT)
+		gcma_count(g, GCMA_loads_swap, 1);
 	if (want_init_on_free() && gcma_enter(g, frame)) {
 		clear_highpage(pfn_to_page(gcma_pfn(g, frame)));
 		gcma_exit();
@@ -323,7 +339,8 @@ static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 
 /*
  * Find a frame for a page of @list, or -1. A sample may fill its share of the
- * frames and then lives on its own; the rest is for all others.
+ * frames and then lives on its own; the rest is for all others, but for what is read
+ * again as fast as memory: that takes free frames, or those of its kind.
  */
 static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 {
@@ -336,8 +353,9 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 			g->unfilled -= !!g->unfilled;
 			return frame;
 		}
-		if (admit || list != GCMA_FOLLOW)
-			frame = gcma_take_from(g, gcma_victims(g));
+		if (list != GCMA_FAST && (admit || list != GCMA_FOLLOW))
+			frame = gcma_take_from(g, g->len[GCMA_FAST] ? GCMA_FAST :
+							gcma_victims(g));
 	}
 	if (frame < 0 && admit)
 		frame = gcma_take_from(g, list);
@@ -425,7 +443,7 @@ static __always_inline bool gcma_passed_last(const struct folio *folio)
  * Each of them, which the caller owns, remembers the next one. Put them all, and count
  * @what became of them.
  */
-static void gcma_put_all(void *copies, enum vm_event_item what)
+void gcma_put_all(void *copies, enum vm_event_item what)
 {
 	while (copies) {
 		u32 frame;
@@ -441,18 +459,25 @@ static void gcma_put_all(void *copies, enum vm_event_item what)
 
 /* ------ store --------------------------------------------------------- */
 
-/* Why a page must not become a tenant; GCMA_stores if it may. */
-static enum vm_event_item gcma_refusal(const struct folio *folio)
+/* The swap cache is nobody's. */
+static bool gcma_is_swap(const struct address_space *mapping)
 {
-	struct address_space *mapping = folio->mapping;
+	return !mapping->host;
+}
 
+/* Why a page must not become a tenant; GCMA_stores if it may. */
+static enum vm_event_item gcma_refusal(const struct address_space *mapping,
+				       const struct folio *folio, pgoff_t index)
+{
 	if (!mapping_tenants(mapping))
 		return GCMA_refused_fs;
-	if (folio_order(folio) > GCMA_MAX_ORDER ||
-	    mapping_min_folio_order(mapping) || folio->index > U32_MAX)
+	if ((folio_order(folio) > GCMA_MAX_ORDER && !gcma_is_swap(mapping)) ||
+	    mapping_min_folio_order(mapping) || index > U32_MAX)
 		return GCMA_refused_large;
+	if (gcma_is_swap(mapping) && gcma_swap_cheap(folio))
+		return GCMA_refused_cheap;
 	/* Plaintext must not outlive the key in a frame. */
-	if (IS_ENCRYPTED(mapping->host))
+	if (!gcma_is_swap(mapping) && IS_ENCRYPTED(mapping->host))
 		return GCMA_refused_private;
 	/* Metadata that is read block by block. */
 	if (!folio_test_uptodate(folio))
@@ -464,11 +489,12 @@ static enum vm_event_item gcma_refusal(const struct folio *folio)
 }
 
 /*
- * Copy page @i of the folio into a frame of its own, if there is one. Returns the entry
- * that will name it; the frame remembers the other @copies of the folio meanwhile.
+ * Copy a page into a frame of its own, if there is one. Returns the entry that will name
+ * it; the frame remembers the other @copies of the folio meanwhile.
  */
 static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
-			    struct folio *folio, unsigned int i, void *copies)
+			    struct address_space *mapping, pgoff_t index,
+			    struct page *page, void *copies)
 {
 	struct gcma_frame *f;
 	long frame;
@@ -479,12 +505,13 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 		if (frame < 0)
 			return copies;
 		f = &g->frames[frame];
-		WRITE_ONCE(f->mapping, folio->mapping);
-		WRITE_ONCE(f->index, folio->index + i);
+		WRITE_ONCE(f->mapping, mapping);
+		WRITE_ONCE(f->index, index);
 		WRITE_ONCE(f->shadow, copies);
 		word = (atomic_read(&f->word) + BIT(GCMA_GEN_SHIFT)) | GCMA_OWNED;
-		word &= ~GCMA_HOT_BIT;
-		word |= list == GCMA_HOT ? GCMA_HOT_BIT : 0;
+		word &= ~(GCMA_LIST_MASK | GCMA_SWAP_BIT);
+		word |= list << GCMA_LIST_SHIFT;
+		word |= gcma_is_swap(mapping) ? GCMA_SWAP_BIT : 0;
 		atomic_set(&f->word, word);
 		gcma_link(g, frame, list, true);
 	}
@@ -492,41 +519,57 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 		gcma_put(g, frame, GCMA_refused_busy);
 		return copies;
 	}
-	copy_highpage(pfn_to_page(gcma_pfn(g, frame)), folio_page(folio, i));
+	gcma_copy_data(pfn_to_page(gcma_pfn(g, frame)), page);
 	gcma_exit();
 	if (trace_gcma_copy_enabled())
-		trace_gcma_copy(folio->mapping, folio->index + i, gcma_pfn(g, frame));
+		trace_gcma_copy(mapping, index, gcma_pfn(g, frame));
 	return gcma_mk_entry(g, frame, word);
 }
 
-void *__gcma_store_begin(struct folio *folio)
+/* Copy @nr pages of a folio that share area and sample: see gcma_hash(). */
+static void *gcma_copy_pages(struct address_space *mapping, struct folio *folio,
+			     unsigned int first, unsigned int nr, void *copies)
 {
-	u32 hash = gcma_hash(folio->mapping, folio->index);
+	pgoff_t index = folio_index(folio) + first;
+	u32 hash = gcma_hash(mapping, index);
 	enum gcma_list list = folio_test_workingset(folio) ?
 			      gcma_hot() : gcma_sample(hash);
 	struct gcma *g = gcma_pick(hash);
+	bool admit = gcma_admit(g, list, nr);
 	enum vm_event_item refusal;
-	void *copies = NULL;
 	unsigned int i;
-	bool admit;
 
-	/* Not worth a copy: anonymous, or the eviction is going to fail. */
-	if (READ_ONCE(folio->flags) & (BIT(PG_swapbacked) | BIT(PG_dirty)) ||
-	    folio_ref_count(folio) != 1 + folio_nr_pages(folio))
-		return NULL;
-	admit = gcma_admit(g, list, folio_nr_pages(folio));
+	if ((list == GCMA_FOLLOW || list == GCMA_HOT) && gcma_is_swap(mapping) &&
+	    gcma_swap_fast(folio))
+		list = GCMA_FAST;
 	/* Nobody waits for a lock just to be refused. */
-	if (!admit && list == GCMA_FOLLOW && mapping_tenants(folio->mapping) &&
+	if (!admit && (list == GCMA_FOLLOW || list == GCMA_FAST) && mapping_tenants(mapping) &&
 	    !gcma_room(g))
 		refusal = GCMA_refused_admission;
 	else
-		refusal = gcma_refusal(folio);
+		refusal = gcma_refusal(mapping, folio, index);
 	if (refusal != GCMA_stores) {
-		gcma_count(g, refusal, folio_nr_pages(folio));
-		return NULL;
+		gcma_count(g, refusal, nr);
+		return copies;
 	}
-	for (i = 0; i < folio_nr_pages(folio); i++)
-		copies = gcma_copy_page(g, list, admit, folio, i, copies);
+	for (i = 0; i < nr; i++)
+		copies = gcma_copy_page(g, list, admit, mapping, index + i,
+					folio_page(folio, first + i), copies);
+	return copies;
+}
+
+void *__gcma_store_begin(struct address_space *mapping, struct folio *folio)
+{
+	unsigned int nr = folio_nr_pages(folio), i;
+	/* Only swapped-out folios may be larger than what shares area and sample. */
+	unsigned int step = gcma_is_swap(mapping) ? min(nr, 1U << GCMA_MAX_ORDER) : nr;
+	void *copies = NULL;
+
+	/* Not worth a copy: the eviction is going to fail. */
+	if (folio_test_dirty(folio) || folio_ref_count(folio) != 1 + nr)
+		return NULL;
+	for (i = 0; i < nr; i += step)
+		copies = gcma_copy_pages(mapping, folio, i, step, copies);
 	return copies;
 }
 
@@ -558,46 +601,61 @@ static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
 	/* From here on the frame may be recycled. */
 	trace_gcma_store(mapping, xas->xa_index, gcma_pfn(g, frame));
 	gcma_count(g, GCMA_stores, 1);
+	if (word & GCMA_SWAP_BIT)
+		gcma_count(g, GCMA_stores_swap, 1);
 	return entry;
 }
 
-void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
-			 unsigned long passes)
+/* Leave @entry in all slots of a folio. */
+static __always_inline void gcma_remove(struct folio *folio, void *entry)
 {
-	struct address_space *mapping = folio->mapping;
-	pgoff_t last = folio->index + folio_nr_pages(folio) - 1;
-	XA_STATE(xas, &mapping->i_pages, folio->index);
+	if (folio_test_swapcache(folio))
+		__delete_from_swap_cache(folio, folio->swap, entry);
+	else
+		__filemap_remove_folio(folio, entry);
+}
+
+bool __gcma_store_commit(void *copies, struct address_space *mapping,
+			 struct folio *folio, void *shadow, unsigned long passes)
+{
+	pgoff_t first = folio_index(folio), last = first + folio_nr_pages(folio) - 1;
+	XA_STATE(xas, &mapping->i_pages, first);
 	long at = atomic_long_read(&gcma_passed_table[folio_pfn(folio) %
 						      GCMA_PASSED].at);
 	void *hole, *entry;
 
-	/* Passed by meanwhile, or last? */
-	if (!shadow || (long)(at - passes) > 0 || gcma_passed_last(folio)) {
+	/* Passed by meanwhile, or last? Nothing invalidates what is in swap. */
+	if (!shadow || (!gcma_is_swap(mapping) &&
+			((long)(at - passes) > 0 || gcma_passed_last(folio)))) {
 		__gcma_store_end(copies, shadow);
-		__filemap_remove_folio(folio, shadow);
-		return;
+		return false;
 	}
 	if (!folio_test_large(folio)) {
-		__filemap_remove_folio(folio, gcma_publish(&copies, &xas, shadow));
-		return;
+		gcma_remove(folio, gcma_publish(&copies, &xas, shadow));
+		return true;
 	}
 	/*
-	 * Who looks without the lock sees the slots change one by one, and no shadow must
-	 * stand where a tenant will: who wants to remove it would find another entry under
-	 * the lock and be content. So an entry stands there meanwhile that looks like a
-	 * tenant's, of another generation. One stands for all pages first: orders below
-	 * XA_CHUNK_SHIFT split in place.
+	 * Who looks without the lock sees the slots change one by one, and in the page cache
+	 * no shadow must stand where a tenant will: who wants to remove it would find another
+	 * entry under the lock and be content. So an entry stands there meanwhile that looks
+	 * like a tenant's, of another generation. One stands for all pages first: orders
+	 * below XA_CHUNK_SHIFT split in place.
 	 */
-	hole = xa_mk_value(xa_to_value(copies) ^ BIT(GCMA_FRAME_BITS));
-	__filemap_remove_folio(folio, hole);
+	hole = gcma_is_swap(mapping) ? shadow :
+	       xa_mk_value(xa_to_value(copies) ^ BIT(GCMA_FRAME_BITS));
+	gcma_remove(folio, hole);
 	mapping_set_update(&xas, mapping);
-	xas_split(&xas, hole, folio_order(folio));
+	if (!gcma_is_swap(mapping))
+		xas_split(&xas, hole, folio_order(folio));
 	while (copies)
 		xas_store(&xas, gcma_publish(&copies, &xas, shadow));
-	xas_set(&xas, folio->index);
+	if (gcma_is_swap(mapping))
+		return true;
+	xas_set(&xas, first);
 	xas_for_each(&xas, entry, last)
 		if (entry == hole)
 			xas_store(&xas, shadow);
+	return true;
 }
 
 /* @passed: they were good, but the content was to be invalidated. Or they are of no use. */
@@ -610,11 +668,13 @@ void __gcma_store_end(void *copies, bool passed)
 
 /*
  * Fill page @i of the folio from its tenant, if there is one: the frame remembers the
- * others that the folio was @filled from. Returns its entry.
+ * others that the folio was @filled from. Returns its entry. If it is the first page, its
+ * shadow is all the same the caller's.
  */
 static __always_inline void *gcma_fill_page(struct address_space *mapping,
 					    struct folio *folio, pgoff_t index,
-					    unsigned int i, void *filled)
+					    unsigned int i, void *filled,
+					    void **shadow)
 {
 	void *entry = xa_load(&mapping->i_pages, index + i);
 	struct gcma_frame *f;
@@ -624,52 +684,69 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 	g = gcma_is_tenant(entry) ? gcma_claim(entry, &frame, mapping, index + i) : NULL;
 	if (!g)
 		return NULL;
+	f = &g->frames[frame];
+	if (!i)
+		*shadow = f->shadow;
 	/* A poisoned frame takes its data with it: read the disk. */
 	if (PageHWPoison(pfn_to_page(gcma_pfn(g, frame))) || !gcma_enter(g, frame)) {
+		gcma_count(g, GCMA_misses, 1);
 		gcma_put(g, frame, GCMA_revoked);
 		return NULL;
 	}
-	copy_highpage(folio_page(folio, i), pfn_to_page(gcma_pfn(g, frame)));
+	gcma_copy_data(folio_page(folio, i), pfn_to_page(gcma_pfn(g, frame)));
 	gcma_exit();
 	if (trace_gcma_fill_enabled())
 		trace_gcma_fill(mapping, index + i, gcma_pfn(g, frame));
-	f = &g->frames[frame];
-	/* Now, while the folio is locked and nobody else's. */
-	if (!i) {
-		workingset_refault(folio, f->shadow);
-		/* However far it was: it is what it was, as if it had been here. */
-		if (atomic_read(&f->word) & GCMA_HOT_BIT)
-			folio_set_workingset(folio);
-	}
+	/* However far it was: it is what it was, as if it had been here. */
+	if (!i && gcma_list_of(f) == GCMA_HOT)
+		folio_set_workingset(folio);
 	WRITE_ONCE(f->shadow, filled);
 	return entry;
+}
+
+/*
+ * Fill a folio, which nobody else can find or write to, from the tenants of all its pages.
+ * Returns the entry of the first, and each of their frames remembers the next one; NULL
+ * if there was none for one of them: the others are dropped then. If the first had one, its
+ * @shadow is set, with which the caller has to account the refault.
+ */
+void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t index,
+		void **shadow)
+{
+	unsigned int i = folio_nr_pages(folio);
+	void *entry, *filled = NULL;
+
+	do {
+		entry = gcma_fill_page(mapping, folio, index, --i, filled, shadow);
+		if (!entry) {
+			gcma_put_all(filled, GCMA_dropped);
+			return NULL;
+		}
+		filled = entry;
+	} while (i);
+	flush_dcache_folio(folio);
+	return filled;
 }
 
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 			pgoff_t index, gfp_t gfp, bool over)
 {
-	unsigned long nr = folio_nr_pages(folio), i = nr;
+	unsigned long nr = folio_nr_pages(folio), i = index;
 	void *entry, *filled = NULL, *shadow = NULL;
-	bool fill;
 
 	if (!mapping_tenants(mapping))
 		return NULL;
 	gcma_passed_last(folio); /* that was another one, if any */
-	fill = !over && !(gfp & __GFP_WRITE) && !folio->private &&
-	       nr <= 1UL << GCMA_MAX_ORDER;
-	while (fill && i--) {
-		entry = gcma_fill_page(mapping, folio, index, i, filled);
-		fill = entry;
-		filled = entry ?: filled;
-	}
-	if (fill) {
-		flush_dcache_folio(folio);
+	if (!over && !(gfp & __GFP_WRITE) && !folio->private &&
+	    nr <= 1UL << GCMA_MAX_ORDER)
+		filled = gcma_fill(mapping, folio, index, &shadow);
+	if (filled) {
+		/* Now, while the folio is locked and nobody else's. */
+		workingset_refault(folio, shadow);
 		folio->private = filled;
 		return filled;
 	}
-	gcma_put_all(filled, GCMA_dropped);
 	/* Those in its way would go anyway, but with interrupts off, and their shadows. */
-	i = index;
 	if (over || nr > 1)
 		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
 			if (!gcma_is_tenant(entry))
@@ -827,6 +904,41 @@ void __gcma_drop(void *entry)
 		gcma_put(g, frame, GCMA_dropped);
 }
 
+/* Leave the shadow of the tenant of a slot, if there is one; false if it is still there. */
+bool gcma_give_up(struct address_space *mapping, pgoff_t index)
+{
+	void *entry = xa_load(&mapping->i_pages, index);
+	struct gcma *g;
+	u32 frame;
+
+	if (!gcma_alive(entry))
+		return true;
+	xa_lock_irq(&mapping->i_pages);
+	g = gcma_claim(entry, &frame, mapping, index);
+	if (g && xa_load(&mapping->i_pages, index) == entry)
+		__xa_store(&mapping->i_pages, index, g->frames[frame].shadow, 0);
+	xa_unlock_irq(&mapping->i_pages);
+	if (g)
+		gcma_put(g, frame, GCMA_dropped);
+	return g || !gcma_alive(entry);
+}
+
+void *__gcma_drop_later(void *entry, void *others)
+{
+	u32 frame;
+	struct gcma *g = gcma_claim(entry, &frame, NULL, 0);
+
+	if (!g)
+		return others;
+	WRITE_ONCE(g->frames[frame].shadow, others);
+	return entry;
+}
+
+void __gcma_drop_all(void *dropped)
+{
+	gcma_put_all(dropped, GCMA_dropped);
+}
+
 /**
  * gcma_drop_node() - the shadow shrinker is about to delete a whole node
  * @node: full of value entries. Context: i_pages lock held.
@@ -872,7 +984,8 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 	for (g = gcma_areas; g < gcma_areas + ARRAY_SIZE(gcma_areas); g++)
 		/* A snapshot of three numbers that change. */
 		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
-				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT]);
+				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT] +
+				     g->len[GCMA_FAST]);
 	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
 	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
 	for (; memcg; memcg = parent_mem_cgroup(memcg)) {

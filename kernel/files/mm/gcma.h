@@ -12,9 +12,9 @@
 #include "cma_reserve.h"
 
 /*
- * States of a frame, in the low bits of gcma_frame.word; a bit that tells whether its page
- * is GCMA_HOT follows; the rest of the word is the generation, which changes whenever
- * the frame is lent.
+ * States of a frame, in the low bits of gcma_frame.word; the list that the page belongs on
+ * follows, and a bit that tells whether it was swapped out; the rest of the word is the
+ * generation, which changes whenever the frame is lent.
  *
  *   FREE --store_begin--> OWNED --store_commit--> STORED --load, drop--> OWNED
  *    ^                      | end                   | recycle             | end
@@ -37,8 +37,10 @@ enum gcma_state {
 };
 
 #define GCMA_STATE_MASK	3U
-#define GCMA_HOT_BIT	4U
-#define GCMA_GEN_SHIFT	3
+#define GCMA_LIST_SHIFT	2
+#define GCMA_LIST_MASK	(7U << GCMA_LIST_SHIFT)
+#define GCMA_SWAP_BIT	32U
+#define GCMA_GEN_SHIFT	6
 
 /* A frame is on one of these lists, or on none after it was found revoked. */
 enum gcma_list {
@@ -47,6 +49,7 @@ enum gcma_list {
 	GCMA_SELDOM,		/* sample of pages that are seldom admitted */
 	GCMA_FOLLOW,		/* all others follow the better sample, but for */
 	GCMA_HOT,		/* those that were in use: part of the working set */
+	GCMA_FAST,		/* those on a device as fast as memory: make room first */
 	GCMA_NR_LISTS
 };
 
@@ -54,7 +57,7 @@ enum gcma_list {
 
 /**
  * struct gcma_frame - one page of an area
- * @word: generation << GCMA_GEN_SHIFT | hot or not | state
+ * @word: generation << GCMA_GEN_SHIFT | swapped out or not | list | state
  * @index: key: page offset of the tenant in @mapping
  * @mapping: key: never dereferenced, its owner may be gone
  * @shadow: the shadow entry of the evicted page; before, the copy of another page of
@@ -150,5 +153,25 @@ static __always_inline void gcma_count(struct gcma *g, enum vm_event_item item,
 }
 
 unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item);
+void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t index,
+		void **shadow);
+struct gcma *gcma_rd_entry(void *entry, u32 *frame);
+bool gcma_give_up(struct address_space *mapping, pgoff_t index);
+void gcma_put_all(void *copies, enum vm_event_item what);
+
+#ifdef CONFIG_GCMA_SWAP
+bool gcma_swap_cheap(const struct folio *folio);
+bool gcma_swap_fast(const struct folio *folio);
+#else
+static inline bool gcma_swap_cheap(const struct folio *folio)
+{
+	return false;
+}
+
+static inline bool gcma_swap_fast(const struct folio *folio)
+{
+	return false;
+}
+#endif
 
 #endif /* __MM_GCMA_H */

@@ -583,7 +583,8 @@ static void __init gcma_test_generation_wrap(struct kunit *test)
 	atomic_set(&f->word, KUNIT_WORD(U32_MAX, GCMA_FREE));
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 2));
 	KUNIT_ASSERT_EQ(test, kunit_frame(k, index), KUNIT_PAGES - 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&f->word), GCMA_STORED);
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->word),
+			GCMA_STORED | GCMA_FOLLOW << GCMA_LIST_SHIFT);
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 2));
 }
 

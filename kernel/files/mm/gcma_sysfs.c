@@ -36,21 +36,35 @@ static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
 }
 
 /* Frames whose tenant can be loaded. O(area), a snapshot of moving things. */
-static ssize_t tenants_file_show(struct kobject *kobj,
-				 struct kobj_attribute *attr, char *buf)
+static ssize_t gcma_show_tenants(struct kobject *kobj, char *buf, u32 swap)
 {
 	struct gcma *g = gcma_of_kobj(kobj);
 	unsigned long frame, sum = 0;
 
 	for (frame = 0; frame < g->cma->count; frame++) {
-		sum += gcma_frame_state(&g->frames[frame]) == GCMA_STORED &&
-		       !gcma_revoked(g, frame);
+		u32 word = atomic_read(&g->frames[frame].word);
+
+		sum += (word & GCMA_STATE_MASK) == GCMA_STORED &&
+		       (word & GCMA_SWAP_BIT) == swap && !gcma_revoked(g, frame);
 		cond_resched();
 	}
 	return sysfs_emit(buf, "%lu\n", sum);
 }
 
+static ssize_t tenants_file_show(struct kobject *kobj,
+				 struct kobj_attribute *attr, char *buf)
+{
+	return gcma_show_tenants(kobj, buf, 0);
+}
+
+static ssize_t tenants_swap_show(struct kobject *kobj,
+				 struct kobj_attribute *attr, char *buf)
+{
+	return gcma_show_tenants(kobj, buf, GCMA_SWAP_BIT);
+}
+
 static struct kobj_attribute tenants_file_attr = __ATTR_RO(tenants_file);
+static struct kobj_attribute tenants_swap_attr = __ATTR_RO(tenants_swap);
 
 static const char * const gcma_admissions[] = {
 	[GCMA_ADMIT_ADAPTIVE]	= "adaptive",
@@ -86,6 +100,7 @@ static struct attribute *gcma_attrs[] = {
 #define GCMA_COUNTER(name) &gcma_counter_attrs[GCMA_##name - GCMA_stores].attr,
 #include <linux/gcma_counters.h>
 	&tenants_file_attr.attr,
+	&tenants_swap_attr.attr,
 	&admission_attr.attr,
 	NULL,
 };
@@ -94,6 +109,8 @@ static umode_t gcma_attr_visible(struct kobject *kobj, struct attribute *attr,
 				 int n)
 {
 	if (attr == &admission_attr.attr && !IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		return 0;
+	if (attr == &tenants_swap_attr.attr && !IS_ENABLED(CONFIG_GCMA_SWAP))
 		return 0;
 	return attr->mode;
 }

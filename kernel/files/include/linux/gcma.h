@@ -2,10 +2,10 @@
 /*
  * Guaranteed contiguous memory: what the rest of mm sees of it.
  *
- * A *tenant* is the copy of a clean page cache page that reclaim evicted, kept
- * in an idle frame of a CMA area of policy "gcma". It is known by a *tenant
- * entry*, a tagged value entry that stands in the page cache where the shadow
- * entry of the evicted page would stand. See Documentation/mm/gcma.rst.
+ * A *tenant* is the copy of a clean page that reclaim evicted from the page cache or
+ * the swap cache, kept in an idle frame of a CMA area of policy "gcma". It is known by
+ * a *tenant entry*, a tagged value entry that stands there where the shadow entry of
+ * the evicted page would stand. See Documentation/mm/gcma.rst.
  */
 #ifndef _LINUX_GCMA_H
 #define _LINUX_GCMA_H
@@ -54,9 +54,9 @@ extern atomic_long_t gcma_pass_count;
 extern unsigned long gcma_passed_lately[];
 
 void __gcma_pass_by(const struct folio *folio);
-void *__gcma_store_begin(struct folio *folio);
-void __gcma_store_commit(void *copies, struct folio *folio, void *shadow,
-			 unsigned long passes);
+void *__gcma_store_begin(struct address_space *mapping, struct folio *folio);
+bool __gcma_store_commit(void *copies, struct address_space *mapping,
+			 struct folio *folio, void *shadow, unsigned long passes);
 void __gcma_store_end(void *copies, bool passed);
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 			pgoff_t index, gfp_t gfp, bool over);
@@ -68,6 +68,11 @@ void __gcma_drop(void *entry);
 void gcma_drop_node(struct xa_node *node);
 unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
 void *__gcma_shadow(void *entry);
+void *__gcma_drop_later(void *entry, void *others);
+void __gcma_drop_all(void *dropped);
+void *__gcma_swap_load(struct folio *folio, swp_entry_t entry);
+bool __gcma_swap_alive(swp_entry_t entry);
+bool __gcma_swap_over(swp_entry_t entry);
 
 /* ------ invalidation that does not wait -------------------------------- */
 
@@ -98,6 +103,7 @@ static inline void gcma_pass_by(const struct folio *folio)
 
 /**
  * gcma_store_begin() - copy a folio that is about to be evicted into frames
+ * @mapping: the page cache or swap cache that it is in
  * @folio: locked, clean, unmapped
  * @passes: gcma_passes() of before reclaim isolated @folio; 0: it is not evicted for
  *	lack of memory, or that is not known, and so it is not copied
@@ -109,29 +115,29 @@ static inline void gcma_pass_by(const struct folio *folio)
  * Cost: O(pages of @folio), preemption is off for one page copy at a time.
  * Return: the copies, NULL if there are none. A folio may be copied in part.
  */
-static inline void *gcma_store_begin(struct folio *folio, unsigned long passes)
+static inline void *gcma_store_begin(struct address_space *mapping,
+				     struct folio *folio, unsigned long passes)
 {
-	return gcma_enabled() && passes ? __gcma_store_begin(folio) : NULL;
+	return gcma_enabled() && passes ? __gcma_store_begin(mapping, folio) : NULL;
 }
 
 /**
- * gcma_store_commit() - remove a folio from the page cache, leaving its copies
+ * gcma_store_commit() - remove a folio from its mapping, leaving its copies
  * @copies: what gcma_store_begin() returned
+ * @mapping: as for gcma_store_begin()
  * @folio: frozen and found clean, so that its content is final
  * @shadow: the shadow to leave where there is no copy; NULL: leave nothing
  * @passes: as for gcma_store_begin()
  *
- * In place of __filemap_remove_folio(), which it calls.
- *
  * Context: i_pages lock held since @folio was frozen.
+ * Return: false if there are no copies to leave: the caller has to remove @folio.
  */
-static inline void gcma_store_commit(void *copies, struct folio *folio,
-				     void *shadow, unsigned long passes)
+static inline bool gcma_store_commit(void *copies, struct address_space *mapping,
+				     struct folio *folio, void *shadow,
+				     unsigned long passes)
 {
-	if (gcma_enabled() && copies)
-		__gcma_store_commit(copies, folio, shadow, passes);
-	else
-		__filemap_remove_folio(folio, shadow);
+	return gcma_enabled() && copies &&
+	       __gcma_store_commit(copies, mapping, folio, shadow, passes);
 }
 
 /**
@@ -301,6 +307,59 @@ static inline void gcma_load_commit(struct folio *folio, void **entry)
 	folio->private = NULL;
 }
 
+/* ------ swapped-out pages --------------------------------------------------- */
+
+static inline bool gcma_swap_enabled(void)
+{
+	return IS_ENABLED(CONFIG_GCMA_SWAP) && gcma_enabled();
+}
+
+/**
+ * gcma_swap_load() - fill a folio that is swapped in from its tenants
+ * @folio: new, charged, locked; nobody else can find it
+ * @entry: its first slot, of whose slots the caller has SWAP_HAS_CACHE: so they are
+ *	neither freed nor swapped in by others
+ *
+ * Gives the frames back: the slots are left to who adds the folio to the swap cache, or
+ * frees them. A folio that was filled is uptodate, and swap_read_folio() has nothing to do.
+ *
+ * A large folio is filled if all its pages have tenants.
+ *
+ * Context: process context, no spinlock held; does not sleep, allocates nothing.
+ * Cost: a look at the slot; if there is a tenant, O(pages of @folio), preemption is off
+ * for one page copy at a time.
+ * Return: the shadow behind the first tenant, for workingset_refault(), or NULL.
+ */
+static inline void *gcma_swap_load(struct folio *folio, swp_entry_t entry)
+{
+	return gcma_swap_enabled() ? __gcma_swap_load(folio, entry) : NULL;
+}
+
+/**
+ * gcma_swap_alive() - would a page be swapped in without I/O, from its tenant?
+ * @entry: its slot, which may be freed
+ *
+ * Readahead is not begun for such a page, nor does it begin or end with one: to read it
+ * later costs nothing.
+ * Return: true if there was a tenant a moment ago. Context: any.
+ */
+static inline bool gcma_swap_alive(swp_entry_t entry)
+{
+	return gcma_swap_enabled() && __gcma_swap_alive(entry);
+}
+
+/**
+ * gcma_swap_over() - pages on both sides of a page are read: so shall be the page
+ * @entry: its slot, which may be freed
+ *
+ * To read a few pages more costs less than another request. Drops the tenant.
+ * Return: false if the page has a tenant nevertheless. Context: not from interrupts.
+ */
+static inline bool gcma_swap_over(swp_entry_t entry)
+{
+	return !gcma_swap_enabled() || __gcma_swap_over(entry);
+}
+
 /* ------ entries that go, or are looked at -------------------------------- */
 
 /**
@@ -325,6 +384,24 @@ static inline void gcma_drop(void *entry)
 {
 	if (gcma_is_tenant(entry))
 		__gcma_drop(entry);
+}
+
+/**
+ * gcma_drop_later() - the same, if there are locks that it should not be done under
+ * @entry: as for gcma_drop()
+ * @others: what was returned for others before, NULL if there were none
+ *
+ * Return: what gcma_drop_all() gives back the frames of.
+ */
+static inline void *gcma_drop_later(void *entry, void *others)
+{
+	return gcma_is_tenant(entry) ? __gcma_drop_later(entry, others) : others;
+}
+
+static inline void gcma_drop_all(void *dropped)
+{
+	if (dropped)
+		__gcma_drop_all(dropped);
 }
 
 /**

@@ -6,7 +6,9 @@
  */
 #ifdef CONFIG_GCMA
 GCMA_COUNTER(stores)		/* evicted pages that became tenants */
+GCMA_COUNTER(stores_swap)	/* of these, swapped-out pages */
 GCMA_COUNTER(loads)		/* tenants that a page was filled from */
+GCMA_COUNTER(loads_swap)	/* of these, swapped-out pages */
 GCMA_COUNTER(misses)		/* tenant entries whose tenant was gone */
 GCMA_COUNTER(recycles)		/* tenants replaced by others, never loaded */
 GCMA_COUNTER(dropped)		/* tenants whose page went, or was read anew */
@@ -15,6 +17,7 @@ GCMA_COUNTER(refused_fs)	/* the address_space does not allow tenants */
 GCMA_COUNTER(refused_large)	/* too large a folio, too far into its file */
 GCMA_COUNTER(refused_private)	/* plaintext of an encrypted file */
 GCMA_COUNTER(refused_partial)	/* not all blocks of the page were read */
+GCMA_COUNTER(refused_cheap)	/* swapped out, but all zeroes, or in zswap */
 GCMA_COUNTER(refused_failed)	/* its memory or a write of its file failed */
 GCMA_COUNTER(refused_admission)	/* not worth a page of the area */
 GCMA_COUNTER(refused_busy)	/* no frame, or a primary took it meanwhile */

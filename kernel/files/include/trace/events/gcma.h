@@ -22,10 +22,12 @@ DECLARE_EVENT_CLASS(gcma_tenant,
 	),
 
 	TP_fast_assign(
-		__entry->dev = S_ISBLK(mapping->host->i_mode) ?
-			       mapping->host->i_rdev :
-			       mapping->host->i_sb->s_dev;
-		__entry->ino = mapping->host->i_ino;
+		struct inode *host = mapping->host;
+
+		/* 0:0 is the swap cache, a part of which has its index for itself */
+		__entry->dev = !host ? 0 : S_ISBLK(host->i_mode) ?
+			       host->i_rdev : host->i_sb->s_dev;
+		__entry->ino = host ? host->i_ino : 0;
 		__entry->index = index;
 		__entry->pfn = pfn;
 	),

@@ -179,7 +179,8 @@ void skip(const char *fmt, ...)
 static const char * const resources[] = {
 	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "debugfs",
 	"encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap", "hugetlb", "kpageflags",
-	"loop", "policy", "squashfs", "swap", "xfs", "zram",
+	"ksm", "loop", "nullblk", "policy", "squashfs", "swap", "thp", "userfaultfd", "xfs", "zram",
+	"zswap",
 };
 
 static bool is_resource(const char *word)

@@ -1,0 +1,1705 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pages that were swapped out come back as they were, from the area or from the device: anonymous
+ * ones and those of tmpfs, single pages and large folios, on a disk, in a file, on zram, behind
+ * zswap and on a disk that fails, whatever becomes of their slots meanwhile.
+ */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gcma_util.h"
+
+#define MAX_PAGES	1024
+#define BYTES		(pages * page_size)
+#define SWAP_BYTES	MIB(24)
+#define FILE_ID		7
+#define OTHER_ID	8	/* what nobody may see */
+
+static unsigned int pages;	/* of the memory that is tested */
+
+/* ------ settings of the kernel, as they were when the program began ------ */
+
+#define KSM		"/sys/kernel/mm/ksm/"
+#define THP		"/sys/kernel/mm/transparent_hugepage/"
+#define ZSWAP		"/sys/module/zswap/parameters/"
+
+static struct {
+	const char *path;
+	char was[64];
+} settings[] = {
+	{ .path = THP "hugepages-64kB/enabled" },
+	{ .path = THP "hugepages-2048kB/enabled" },
+	{ .path = ZSWAP "enabled" },
+	{ .path = ZSWAP "max_pool_percent" },
+	{ .path = KSM "pages_to_scan" },
+	{ .path = KSM "sleep_millisecs" },
+	{ .path = KSM "run" },
+};
+
+static void setting_read(const char *path, char *value, size_t size)
+{
+	char word[64] = "", *at = word;
+
+	read_word(path, word, sizeof(word));
+	/* one of several is in brackets */
+	if (strchr(word, '[')) {
+		at = strchr(word, '[') + 1;
+		at[strcspn(at, "]")] = '\0';
+	}
+	snprintf(value, size, "%s", at);
+}
+
+static void settings_keep(void)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(settings); i++)
+		setting_read(settings[i].path, settings[i].was, sizeof(settings[i].was));
+}
+
+/* To zswap every write is a sign of life, and then zram gives no large folios back. */
+static void settings_restore(void)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(settings); i++) {
+		char now[64];
+
+		setting_read(settings[i].path, now, sizeof(now));
+		if (strcmp(now, settings[i].was))
+			write_file(settings[i].path, "%s", settings[i].was);
+	}
+}
+
+/* ------ devices --------------------------------------------------------- */
+
+static struct volume volume, disk, second;
+static char swap_path[64];	/* what is swapped to now */
+static int swap_flags;
+static const char *lacking;	/* without which nothing is */
+static char missing[160];	/* and why */
+
+static bool device_new(struct volume *device, const char *image, size_t bytes)
+{
+	snprintf(device->image, sizeof(device->image), "/tmp/%s", image);
+	if (loop_open(device, bytes))
+		return true;
+	snprintf(missing, sizeof(missing), "%s", device->missing);
+	return false;
+}
+
+static bool swap_begin(const char *path, int flags)
+{
+	snprintf(swap_path, sizeof(swap_path), "%s", path);
+	swap_flags = flags;
+	*missing = '\0';
+	if (shell("mkswap %s", path))
+		snprintf(missing, sizeof(missing), "mkswap %s failed", path);
+	else if (swapon(path, flags))
+		snprintf(missing, sizeof(missing), "swapon %s: %s", path, strerror(errno));
+	return !*missing;
+}
+
+static void need_swap(void)
+{
+	if (*missing)
+		lack(lacking, "%s", missing);
+	need_gcma();
+}
+
+static void disk_begin(void)
+{
+	if (device_new(&disk, "disk", SWAP_BYTES))
+		swap_begin(disk.dev, 0);
+}
+
+static void disk_end(void)
+{
+	swapoff(disk.dev);
+	volume_close(&disk);
+}
+
+/* The second one is used while the first is full. */
+static void disks_begin(void)
+{
+	if (device_new(&second, "second", MIB(1)) && device_new(&disk, "disk", SWAP_BYTES) &&
+	    swap_begin(disk.dev, SWAP_FLAG_PREFER | 1))
+		swap_begin(second.dev, SWAP_FLAG_PREFER | 2);
+}
+
+static void disks_end(void)
+{
+	swapoff(second.dev);
+	volume_close(&second);
+	disk_end();
+}
+
+static void file_begin(unsigned int kind)
+{
+	char path[48];
+
+	volume_open(&volume, &volume_kinds[kind]);
+	if (volume.loop < 0 || *volume.missing) {
+		snprintf(missing, sizeof(missing), "%s", volume.missing);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/swap", volume.dir);
+	if (shell("dd if=/dev/zero of=%s bs=1M count=20 && chmod 600 %s", path, path))
+		snprintf(missing, sizeof(missing), "no room for a swap file");
+	else
+		swap_begin(path, 0);
+}
+
+static void ext4_begin(void)
+{
+	file_begin(0);
+}
+
+static void file_end(void)
+{
+	swapoff(swap_path);
+	volume_close(&volume);
+}
+
+static void zram_begin(void)
+{
+	if (write_file("/sys/block/zram0/disksize", "%zu", SWAP_BYTES))
+		snprintf(missing, sizeof(missing), "no zram");
+	else
+		swap_begin("/dev/zram0", 0);
+}
+
+static void zram_end(void)
+{
+	swapoff("/dev/zram0");
+	write_file("/sys/block/zram0/reset", "1");
+}
+
+static void zswap_begin(void)
+{
+	disk_begin();
+	if (write_file(ZSWAP "enabled", "Y")) {
+		lacking = "zswap";
+		snprintf(missing, sizeof(missing), "no zswap");
+	}
+}
+
+static void zswap_end(void)
+{
+	write_file(ZSWAP "enabled", "N");
+	disk_end();
+}
+
+#define NULL_DISK	"/sys/kernel/config/nullb/gcma_swap/"
+
+/* A disk in memory that can fail */
+static void failing_begin(void)
+{
+	lacking = "nullblk";
+	snprintf(missing, sizeof(missing), "no null_blk, or no configfs for it");
+	if (access("/sys/kernel/config/nullb", F_OK))
+		mount("configfs", "/sys/kernel/config", "configfs", 0, NULL);
+	if (mkdir(NULL_DISK, 0755) || write_file(NULL_DISK "size", "%zu", SWAP_BYTES >> 20) ||
+	    write_file(NULL_DISK "memory_backed", "1") || write_file(NULL_DISK "power", "1") ||
+	    access(NULL_DISK "badblocks", F_OK))
+		return;
+	for (int tries = 0; access("/dev/gcma_swap", F_OK) && tries < 100; tries++)
+		usleep(10000);
+	swap_begin("/dev/gcma_swap", 0);
+}
+
+static void failing_end(void)
+{
+	write_file(NULL_DISK "badblocks", "-0-%zu", SWAP_BYTES / 512 - 1);
+	swapoff(swap_path);
+	write_file(NULL_DISK "power", "0");
+	rmdir(NULL_DISK);
+}
+
+/* ------ memory ---------------------------------------------------------- */
+
+/* Whose memory it is, and of what folios; also bits, of which a test says what it is for. */
+enum {
+	ANON = 1, TMPFS = 2, ANY = ANON | TMPFS,
+	SINGLE = 4, KIB64 = 8, MIB2 = 16, LARGE = KIB64 | MIB2, ALL = ANY | SINGLE | LARGE,
+};
+
+static const struct kind {
+	const char *name;
+	unsigned int is;
+	unsigned int pages;
+	unsigned int kib;	/* of a large folio */
+} kinds[] = {
+	{ "anonymous pages", ANON | SINGLE, 256, 0 },
+	{ "tmpfs pages", TMPFS | SINGLE, 256, 0 },
+	{ "anonymous folios of 64 KiB", ANON | KIB64, 256, 64 },
+	{ "anonymous folios of 2 MiB", ANON | MIB2, MAX_PAGES, 2048 },
+	{ "tmpfs folios of 2 MiB", TMPFS | MIB2, MAX_PAGES, 2048 },
+};
+
+#define HUGE_TMPFS	"/tmp/huge"
+
+static const struct kind *kind;
+static bool shared;		/* it belongs to tmpfs */
+static char *memory;
+static int file;		/* of tmpfs */
+static char *want;		/* what is in it */
+
+static void kind_begin(const struct kind *new)
+{
+	kind = new;
+	pages = kind->pages;
+	shared = kind->is & TMPFS;
+	write_file(THP "hugepages-64kB/enabled", kind->kib == 64 ? "madvise" : "never");
+	write_file(THP "hugepages-2048kB/enabled", kind->kib == 2048 ? "madvise" : "never");
+}
+
+/* How many folios were swapped out as they were */
+static unsigned long large_out(void)
+{
+	unsigned long number;
+	char path[128];
+
+	snprintf(path, sizeof(path), THP "hugepages-%ukB/stats/swpout", kind->kib);
+	if (!read_number(path, &number))
+		lack("thp", "no %s", path);
+	return number;
+}
+
+static char *address_space(size_t bytes)
+{
+	char *at = mmap(NULL, bytes + MIB(2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	return (char *)roundup((unsigned long)at, MIB(2));
+}
+
+static char *memory_map(void)
+{
+	int flags = MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
+	char *at = mmap(address_space(BYTES), BYTES, PROT_READ | PROT_WRITE, flags, file, 0);
+
+	if (at == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	if (kind->kib && !shared && madvise(at, BYTES, MADV_HUGEPAGE))
+		lack("thp", "MADV_HUGEPAGE: %s", strerror(errno));
+	return at;
+}
+
+static void file_new(void)
+{
+	if (kind->kib)
+		file = open(HUGE_TMPFS "/memory", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	else
+		file = memfd_create("memory", MFD_CLOEXEC);
+	if (file < 0)
+		lack("thp", HUGE_TMPFS ": %s", strerror(errno));
+	unlink(HUGE_TMPFS "/memory");
+	MUST(ftruncate(file, BYTES));
+}
+
+static void memory_new(void)
+{
+	need_swap();
+	file = -1;
+	if (shared)
+		file_new();
+	want = page_buffer(BYTES);
+	/* what reclaim finds is the memory, and nothing else of this process */
+	MUST(mlockall(MCL_CURRENT));
+	memory = memory_map();
+}
+
+static void memory_gone(void)
+{
+	MUST(munmap(memory, BYTES));
+	MUST(munmap(want, BYTES));
+	if (shared)
+		close(file);
+}
+
+static void memory_write(unsigned int first, unsigned int nr, unsigned int version)
+{
+	stamp(want + first * page_size, first * page_size, nr * page_size, FILE_ID, version);
+	memcpy(memory + first * page_size, want + first * page_size, nr * page_size);
+}
+
+static void memory_check(void)
+{
+	expect("swapped memory", 0, memory, want, BYTES);
+}
+
+static void page_check(unsigned int i)
+{
+	expect("a page", i * page_size, memory + i * page_size, want + i * page_size, page_size);
+}
+
+#define OUT_SECONDS	10	/* that reclaim is given */
+
+/*
+ * Until so many pages have left the swap cache: reclaim tells that by offering them. The last
+ * ones may be on the active list. Reclaim shortens it when the group's statistics say so, and
+ * the kernel adds up small numbers every 2 s only.
+ */
+static bool out(unsigned long nr)
+{
+	unsigned long begin = counter("stores_swap") + counter("refused_cheap");
+	u64 end = now_ns() + OUT_SECONDS * 1000000000ull;
+
+	while (now_ns() < end) {
+		MUST(madvise(memory, BYTES, MADV_PAGEOUT));
+		flush_statistics();
+		push_out(BYTES);
+		if (counter("stores_swap") + counter("refused_cheap") - begin >= nr)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static void must_out(unsigned long nr)
+{
+	unsigned long begin = counter("stores_swap");
+
+	/* one that somebody held for a moment is evicted without a copy */
+	if (!out(nr) && counter("stores_swap") - begin < nr - nr / 32)
+		fail("not all of %lu pages were offered to the area: %lu went there, %lu are in it",
+		     nr, counter("stores_swap") - begin, counter("tenants_swap"));
+}
+
+static void swap_out(void)
+{
+	must_out(pages);
+}
+
+static void memory_swapped(unsigned int version)
+{
+	unsigned long large;
+
+	memory_new();
+	memory_write(0, pages, version);
+	if (!kind->kib) {
+		swap_out();
+		return;
+	}
+	/* with all slots free there is room for large folios */
+	MUST(swapoff(swap_path));
+	MUST(swapon(swap_path, swap_flags));
+	large = large_out();
+	swap_out();
+	large = large_out() - large;
+	if (large < BYTES / KIB(kind->kib))
+		fail("%lu of %zu large folios were swapped out as they were", large,
+		     BYTES / KIB(kind->kib));
+}
+
+/* Bytes of the memory that page tables, or tmpfs, have in swap */
+static unsigned long swapped_bytes(void)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	unsigned long start, end, part, kib = 0;
+	bool found = false;
+	char line[512];
+
+	if (!smaps)
+		lack("kpageflags", "no /proc/self/smaps (CONFIG_PROC_PAGE_MONITOR)");
+	while (fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			found = start >= (unsigned long)memory &&
+				end <= (unsigned long)memory + BYTES;
+		else if (found && sscanf(line, "Swap: %lu", &part) == 1)
+			kib += part;
+	}
+	fclose(smaps);
+	return KIB(kib);
+}
+
+/*
+ * What is checked takes no I/O. A page or two may be in the swap cache still, or were not
+ * copied, for somebody held them for a moment.
+ */
+static unsigned long loads_begin, reads_begin;
+
+static void loads_watch(void)
+{
+	loads_begin = counter("loads_swap");
+	reads_begin = vm_event("pswpin");
+}
+
+static void loads_expect(unsigned long nr)
+{
+	unsigned long loads = counter("loads_swap") - loads_begin;
+	unsigned long reads = vm_event("pswpin") - reads_begin;
+
+	if (reads > nr / 16 || loads < nr - nr / 16)
+		fail("%lu pages were read, %lu loaded of %lu", reads, loads, nr);
+}
+
+/* Primaries: some of the tenants go, or all. */
+static int heap, buffers[1024];
+static unsigned int nr_buffers;
+
+static void take(bool all)
+{
+	unsigned long begin = counter("tenants_swap"), tenants = begin;
+	struct area area;
+
+	if (!nr_buffers) {
+		need_area(&area);
+		heap = area_heap(&area);
+		if (heap < 0)
+			lack("heap", "no dma-buf heap of the area");
+	}
+	while (tenants && (all || tenants == begin)) {
+		if (nr_buffers == ARRAY_SIZE(buffers))
+			fail("%lu tenants stay", tenants);
+		buffers[nr_buffers++] = MUST(heap_alloc(heap, (all ? 512 : 128) * page_size));
+		tenants = counter("tenants_swap");
+	}
+}
+
+static void give_back(void)
+{
+	while (nr_buffers)
+		close(buffers[--nr_buffers]);
+}
+
+/* ------ tests ----------------------------------------------------------- */
+
+static void come_back(void)
+{
+	memory_swapped(1);
+	if (counter("tenants_swap") < pages - pages / 16)
+		fail("%lu tenants", counter("tenants_swap"));
+	loads_watch();
+	memory_check();
+	loads_expect(pages);
+}
+
+static void written_and_out_again(void)
+{
+	memory_swapped(1);
+	for (unsigned int version = 2; version < 8; version++) {
+		/* every other page; the others stay as they were, some of them in the area */
+		for (unsigned int i = version % 2; i < pages; i += 2)
+			memory_write(i, 1, version);
+		out(pages / 2);
+		if (version % 3 == 0)
+			memory_check();
+	}
+	memory_check();
+}
+
+static void read_and_out_again(void)
+{
+	unsigned long writes;
+
+	memory_swapped(1);
+	/* read only: they stay on the device as they are, and need not be written again */
+	for (int round = 0; round < 3; round++) {
+		memory_check();
+		writes = vm_event("pswpout");
+		out(pages);
+	}
+	memory_check();
+	diag("%lu pages written again", vm_event("pswpout") - writes);
+}
+
+static void unmapped(void)
+{
+	unsigned long dropped;
+
+	memory_swapped(1);
+	dropped = counter("dropped");
+	memory_gone();
+	/* slots are freed by the dozen */
+	dropped = counter("dropped") - dropped;
+	if (dropped < pages / 2)
+		fail("%lu tenants of %u pages that are gone were dropped", dropped, pages);
+	memory_new();
+	memset(want, 0, BYTES);
+	memory_check();
+}
+
+static void forked(void)
+{
+	unsigned long loads = counter("loads_swap");
+	pid_t pids[4];
+
+	memory_swapped(1);
+	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = MUST(fork());
+		if (pids[i])
+			continue;
+		memory_check();
+		if (!shared) {
+			memory_write(i * 8, 8, 10 + i);
+			out(8);
+		}
+		memory_check();
+		_exit(EXIT_SUCCESS);
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++) {
+		int status;
+
+		MUST(waitpid(pids[i], &status, 0));
+		if (!WIFEXITED(status) || WEXITSTATUS(status))
+			fail("a child saw other content");
+	}
+	memory_check();
+	loads = counter("loads_swap") - loads;
+	diag("%lu loads", loads);
+}
+
+static bool is_zram(void)
+{
+	return strstr(swap_path, "zram");
+}
+
+static void swapped_off(void)
+{
+	memory_swapped(1);
+	MUST(swapoff(swap_path));
+	memory_check();
+	if (!is_zram())
+		MUST(shell("mkswap %s", swap_path) ? -1 : 0);
+	MUST(swapon(swap_path, swap_flags));
+	/* in the same slots */
+	memory_write(0, pages, 2);
+	swap_out();
+	memory_check();
+}
+
+/* What was in the slots before is neither in the area nor on the device any more. */
+static void swapped_on_again(void)
+{
+	char *other = page_buffer(MIB(1));
+	unsigned long tenants;
+
+	stamp(other, 0, MIB(1), OTHER_ID, 1);
+	for (unsigned int version = 1; version <= 2; version++) {
+		off_t bytes;
+		int fd;
+
+		memory_swapped(version);
+		/* half of them were loaded, the others are in the area */
+		for (unsigned int i = 0; i < pages; i += 2)
+			page_check(i);
+		memory_gone();
+		MUST(swapoff(swap_path));
+		tenants = counter("tenants_swap");
+		if (tenants)
+			fail("%lu tenants of a device that is off", tenants);
+		fd = MUST(open(swap_path, O_WRONLY | O_CLOEXEC));
+		bytes = MIN(lseek(fd, 0, SEEK_END), (off_t)MIB(2));
+		for (off_t at = 0; at < bytes; at += MIB(1))
+			pwrite_all(fd, other, MIB(1), at);
+		MUST(fsync(fd));
+		close(fd);
+		MUST(shell("mkswap %s", swap_path) ? -1 : 0);
+		MUST(swapon(swap_path, swap_flags));
+	}
+	memory_swapped(9);
+	loads_watch();
+	memory_check();
+	loads_expect(pages);
+}
+
+static void taken_by_primary(void)
+{
+	unsigned long left, loads, reads;
+
+	memory_swapped(1);
+	take(false);
+	left = counter("tenants_swap");
+	loads = counter("loads_swap");
+	reads = vm_event("pswpin");
+	memory_check();
+	loads = counter("loads_swap") - loads;
+	reads = vm_event("pswpin") - reads;
+	if (!left || !loads || !reads)
+		fail("of %lu tenants %lu were loaded, %lu pages were read", left, loads, reads);
+	memory_write(0, pages, 2);
+	out(pages / 2);
+	give_back();
+	memory_check();
+
+	memory_write(0, pages, 3);
+	swap_out();
+	take(true);
+	reads = vm_event("pswpin");
+	memory_check();
+	reads = vm_event("pswpin") - reads;
+	if (reads < pages)
+		fail("%lu of %u pages were read", reads, pages);
+	give_back();
+}
+
+static void stay_locked(void)
+{
+	memory_swapped(1);
+	loads_watch();
+	MUST(mlock(memory, BYTES));
+	loads_expect(pages);
+	for (int i = 0; i < 3; i++)
+		push_out(BYTES);
+	if (swapped_bytes())
+		fail("%lu bytes of locked memory are in swap", swapped_bytes());
+	memory_check();
+	MUST(munlock(memory, BYTES));
+	memory_write(0, pages / 2, 2);
+	must_out(pages / 2);
+	memory_check();
+}
+
+static bool is_swapped(unsigned int i)
+{
+	static int pagemap = -1;
+	u64 entry;
+
+	if (pagemap < 0)
+		pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (pagemap < 0)
+		lack("kpageflags", "no /proc/self/pagemap (CONFIG_PROC_PAGE_MONITOR)");
+	pread_all(pagemap, &entry, sizeof(entry),
+		  ((unsigned long)memory / page_size + i) * sizeof(entry));
+	return entry >> 62 & 1;
+}
+
+/* MADV_FREE: what is swapped out is gone, what is in memory goes or stays. */
+static void freed_lazily(void)
+{
+	unsigned int swapped = 0, kept = 0;
+	unsigned long dropped;
+
+	pages = MAX_PAGES;
+	memory_swapped(1);
+	for (unsigned int i = 0; i < pages / 2; i++)
+		page_check(i);
+	for (unsigned int i = 0; i < pages; i++) {
+		if (is_swapped(i)) {
+			memset(want + i * page_size, 0, page_size);
+			swapped++;
+		}
+	}
+	dropped = counter("dropped");
+	MUST(madvise(memory, BYTES, MADV_FREE));
+	dropped = counter("dropped") - dropped;
+	if (!swapped || swapped > pages / 2 || dropped < swapped / 2)
+		fail("%u pages were swapped out, %lu tenants dropped", swapped, dropped);
+	push_out(BYTES / 4);
+	for (unsigned int i = 0; i < pages; i++) {
+		if (!is_swapped(i) && *(u64 *)(memory + i * page_size))
+			kept++;
+		else
+			memset(want + i * page_size, 0, page_size);
+		page_check(i);
+	}
+	diag("%u of %u pages stayed", kept, pages);
+	memory_write(0, pages, 2);
+	swap_out();
+	memory_check();
+}
+
+/* Before it is swapped out a large folio loses pages, and after that again. */
+static void unmapped_in_part(void)
+{
+	unsigned long dropped;
+
+	pages = MAX_PAGES;
+	memory_new();
+	memory_write(0, pages, 1);
+	for (unsigned int i = 0; i < pages; i += 8) {
+		MUST(madvise(memory + i * page_size, page_size, MADV_DONTNEED));
+		memset(want + i * page_size, 0, page_size);
+	}
+	must_out(pages - pages / 8);
+	memory_check();
+	memory_gone();
+
+	memory_swapped(2);
+	dropped = counter("dropped");
+	for (unsigned int i = 0; i < pages; i += 4) {
+		MUST(madvise(memory + i * page_size, page_size, MADV_DONTNEED));
+		memset(want + i * page_size, 0, page_size);
+	}
+	dropped = counter("dropped") - dropped;
+	if (dropped < pages / 8)
+		fail("%lu tenants of %u pages that are gone were dropped", dropped, pages / 4);
+	loads_watch();
+	memory_check();
+	loads_expect(pages - pages / 4);
+	memory_write(0, pages, 3);
+	swap_out();
+	memory_check();
+}
+
+/* One fault fills a folio from the tenants of all its pages. */
+static void large_loads(void)
+{
+	unsigned int nr = KIB(kind->kib) / page_size;
+	unsigned long loads;
+
+	memory_swapped(1);
+	for (unsigned int i = 0; i < pages; i += nr) {
+		loads = counter("loads_swap");
+		page_check(i + i / nr % nr);
+		loads = counter("loads_swap") - loads;
+		if (loads != nr)
+			fail("a fault in a folio of %u pages loaded %lu (was zswap in use?)", nr,
+			     loads);
+	}
+	loads_watch();
+	memory_check();
+	loads_expect(0);
+
+	/* Some of its tenants are gone: it is read. */
+	memory_write(0, pages, 2);
+	swap_out();
+	take(false);
+	memory_check();
+	give_back();
+}
+
+#define CONTENTS	8
+
+static void same_content(void)
+{
+	unsigned long merging = 0;
+
+	memory_new();
+	for (unsigned int i = 0; i < pages; i++)
+		stamp(want + i * page_size, i % CONTENTS * page_size, page_size, FILE_ID, 1);
+	memcpy(memory, want, BYTES);
+	if (madvise(memory, BYTES, MADV_MERGEABLE))
+		lack("ksm", "MADV_MERGEABLE: %s", strerror(errno));
+	write_file(KSM "pages_to_scan", "%u", 4 * pages);
+	write_file(KSM "sleep_millisecs", "1");
+	write_file(KSM "run", "1");
+	for (int tries = 0; merging < pages - CONTENTS && tries < 1000; tries++) {
+		usleep(10000);
+		if (!read_number("/proc/self/ksm_merging_pages", &merging))
+			lack("ksm", "no /proc/self/ksm_merging_pages");
+	}
+	if (merging < pages - CONTENTS)
+		fail("%lu of %u pages were merged", merging, pages);
+	write_file(KSM "run", "0");
+	must_out(CONTENTS);
+	for (int tries = 0; swapped_bytes() < BYTES && tries < 100; tries++)
+		push_out(BYTES);
+	if (swapped_bytes() < BYTES)
+		fail("%lu of %zu bytes are in swap", swapped_bytes(), BYTES);
+	loads_watch();
+	memory_check();
+	loads_expect(CONTENTS);
+	/* some are alone now, some not */
+	memory_write(0, pages / 2, 2);
+	must_out(pages / 2);
+	memory_check();
+}
+
+#ifndef UFFDIO_MOVE
+struct uffdio_move {
+	__u64 dst;
+	__u64 src;
+	__u64 len;
+	__u64 mode;
+	__s64 move;
+};
+
+#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
+#define UFFD_FEATURE_MOVE	0x10000
+#endif
+
+static int move_begin(char *to)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_MOVE };
+	struct uffdio_register all = {
+		.range = { (unsigned long)to, BYTES },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		lack("userfaultfd", "userfaultfd(2): %s", strerror(errno));
+	if (ioctl(fd, UFFDIO_API, &api))
+		lack("userfaultfd", "no UFFD_FEATURE_MOVE: %s", strerror(errno));
+	MUST(ioctl(fd, UFFDIO_REGISTER, &all));
+	return fd;
+}
+
+static void move(int fd, char *to, char *from, size_t bytes)
+{
+	for (size_t done = 0; done < bytes;) {
+		struct uffdio_move part = {
+			.dst = (unsigned long)to + done,
+			.src = (unsigned long)from + done,
+			.len = bytes - done,
+		};
+
+		if (ioctl(fd, UFFDIO_MOVE, &part) && errno != EAGAIN)
+			fail("UFFDIO_MOVE: %s", strerror(errno));
+		done += MAX(part.move, 0);
+	}
+}
+
+/* UFFDIO_MOVE takes swap entries from one address to another, not pages. */
+static void other_address(void)
+{
+	char *from, *nothing;
+	int fd;
+
+	memory_swapped(1);
+	from = memory;
+	memory = memory_map();
+	fd = move_begin(memory);
+	loads_watch();
+	move(fd, memory, from, BYTES);
+	if (counter("loads_swap") != loads_begin || swapped_bytes() < BYTES)
+		fail("%lu of %zu bytes stayed in swap", swapped_bytes(), BYTES);
+	close(fd);
+	memory_check();
+	loads_expect(pages);
+	nothing = page_buffer(BYTES);
+	expect("what was moved away", 0, from, nothing, BYTES);
+	memory_write(0, pages, 2);
+	swap_out();
+	memory_check();
+}
+
+static void zero(off_t from, size_t bytes)
+{
+	memset(want + from, 0, bytes);
+}
+
+static void punch(off_t from, size_t bytes)
+{
+	MUST(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, bytes));
+	zero(from, bytes);
+}
+
+static void holes(void)
+{
+	unsigned long dropped;
+
+	pages = MAX_PAGES;
+	memory_swapped(1);
+	dropped = counter("dropped");
+	for (unsigned int i = 0; i < pages; i += 8) {
+		punch(i * page_size, page_size);
+		/* the ends of two, and all of one */
+		punch((i + 3) * page_size + 100, 2 * page_size);
+	}
+	dropped = counter("dropped") - dropped;
+	memory_check();
+	if (kind->is & SINGLE && dropped < pages / 8)
+		fail("%lu tenants of %u pages that are gone were dropped", dropped, pages / 4);
+}
+
+static void cut_off(void)
+{
+	unsigned long dropped;
+	size_t half;
+
+	pages = MAX_PAGES;
+	half = BYTES / 2 + 100;
+	memory_swapped(1);
+	dropped = counter("dropped");
+	MUST(ftruncate(file, half));
+	dropped = counter("dropped") - dropped;
+	if (dropped < pages / 4)
+		fail("%lu tenants of %u pages that are gone were dropped", dropped, pages / 2);
+	MUST(ftruncate(file, BYTES));
+	zero(half, BYTES - half);
+	memory_check();
+	memory_write(0, pages, 2);
+	swap_out();
+	memory_check();
+}
+
+/* read(2) and write(2) */
+static void by_system_calls(void)
+{
+	char *got = page_buffer(BYTES);
+
+	memory_swapped(1);
+	loads_watch();
+	pread_all(file, got, BYTES, 0);
+	expect("the file", 0, got, want, BYTES);
+	loads_expect(pages);
+	memory_write(0, pages, 2);
+	swap_out();
+	/* in part: the rest has to come back first */
+	for (unsigned int i = 0; i < pages; i += 3) {
+		size_t at = i * page_size + 100;
+
+		stamp(want + at, at, page_size / 2, FILE_ID, 3);
+		pwrite_all(file, want + at, page_size / 2, at);
+	}
+	pread_all(file, got, BYTES, 0);
+	expect("the file", 0, got, want, BYTES);
+	memory_check();
+}
+
+/* ------ memory cgroups -------------------------------------------------- */
+
+static char group[64];
+
+static unsigned long group_number(const char *name)
+{
+	unsigned long number;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", group, name);
+	if (!read_number(path, &number))
+		fail("%s: no number", path);
+	return number;
+}
+
+static void group_set(const char *name, unsigned long number)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", group, name);
+	MUST(write_file(path, "%lu", number) ? -1 : 0);
+}
+
+/* The pages that this process gets from now on are the group's. */
+static void group_enter(void)
+{
+	snprintf(group, sizeof(group), CGROUP_ROOT "/gcma-swap-%d", getpid());
+	MUST(mkdir(group, 0700));
+	group_set("memory.max", MIB(64));
+	group_set("memory.swap.max", MIB(64));
+	group_set("cgroup.procs", getpid());
+}
+
+static void group_leave(void)
+{
+	write_file(CGROUP_ROOT "/cgroup.procs", "%d", getpid());
+	rmdir(group);
+}
+
+static void group_out(void)
+{
+	unsigned long begin = counter("stores_swap");
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/memory.reclaim", group);
+	for (int tries = 0; counter("stores_swap") - begin < pages; tries++) {
+		write_file(path, "%zu", BYTES);
+		if (tries == 200)
+			fail("%lu pages went to the area", counter("stores_swap") - begin);
+		usleep(1000);
+	}
+}
+
+static void limited(void)
+{
+	unsigned long current, swapped;
+
+	pages = MAX_PAGES;
+	memory_new();
+	group_enter();
+	memory_write(0, pages, 1);
+	group_out();
+	swapped = swapped_bytes();
+	current = group_number("memory.swap.current");
+	if (swapped != BYTES || current != BYTES)
+		fail("%lu bytes are in swap, %lu charged", swapped, current);
+	memory_check();
+	MUST(munmap(memory, BYTES));
+	if (shared) {
+		close(file);
+		file_new();
+	}
+	current = group_number("memory.swap.current");
+	if (current > BYTES / 4)
+		fail("%lu bytes of swap are charged that are free", current);
+
+	/* no room for all of it in memory; kernel memory is charged, too */
+	group_set("memory.max", BYTES / 8 * 7);
+	group_set("memory.swap.max", 2 * BYTES);
+	memory = memory_map();
+	for (unsigned int version = 2; version < 5; version++) {
+		memory_write(0, pages, version);
+		memory_check();
+		swapped = swapped_bytes();
+		current = group_number("memory.swap.current");
+		if (!swapped || swapped > current || current > 2 * BYTES)
+			fail("%lu bytes are in swap, %lu charged", swapped, current);
+	}
+	group_leave();
+}
+
+static void only_zeroes(void)
+{
+	unsigned long stores, cheap = counter("refused_cheap");
+
+	memory_new();
+	memset(memory, 1, BYTES);
+	memset(memory, 0, BYTES);
+	memset(want, 0, BYTES);
+	stores = counter("stores_swap");
+	swap_out();
+	if (counter("refused_cheap") - cheap < pages)
+		fail("%lu pages of zeroes went to the area", counter("stores_swap") - stores);
+	memory_check();
+	/* what follows in the slots is no zeroes */
+	memory_write(0, pages, 1);
+	swap_out();
+	memory_check();
+}
+
+/* ------ everything at once ---------------------------------------------- */
+
+#define THREADS		3
+
+static atomic_ulong checks;
+static unsigned long enough;
+
+/* Each thread has a part of the pages for itself. */
+static void *steps(void *arg)
+{
+	unsigned long self = (unsigned long)arg, part = pages / THREADS, first = self * part;
+	u64 rnd = self + 1;
+	char *page = page_buffer(page_size);
+	unsigned int versions[MAX_PAGES] = {};
+
+	for (unsigned long step = 0; atomic_load(&checks) < enough; step++) {
+		unsigned int i = first + random_below(&rnd, part);
+		char *at = memory + i * page_size;
+
+		switch (random_below(&rnd, 8)) {
+		case 0:
+		case 1:
+			versions[i] = 1 + step % 0xfffe;
+			stamp(at, i * page_size, page_size, FILE_ID, versions[i]);
+			break;
+		case 2:
+			madvise(memory + first * page_size, part * page_size, MADV_PAGEOUT);
+			break;
+		case 3:
+			if (random_below(&rnd, 16))
+				break;
+			/* the slots are freed */
+			MUST(madvise(at, page_size, shared ? MADV_REMOVE : MADV_DONTNEED));
+			versions[i] = 0;
+			break;
+		case 4:
+			madvise(at, page_size, MADV_WILLNEED);
+			break;
+		default:
+			if (versions[i])
+				stamp(page, i * page_size, page_size, FILE_ID, versions[i]);
+			else
+				memset(page, 0, page_size);
+			expect("a page", i * page_size, at, page, page_size);
+			atomic_fetch_add(&checks, 1);
+		}
+	}
+	return NULL;
+}
+
+static void primaries(void)
+{
+	struct area area;
+	int buffer;
+	u64 rnd = 99;
+
+	need_area(&area);
+	heap = area_heap(&area);
+	for (;;) {
+		buffer = heap_alloc(heap, (1 + random_below(&rnd, area.pages / 2)) * page_size);
+		usleep(random_below(&rnd, 2000));
+		if (buffer >= 0)
+			close(buffer);
+		usleep(random_below(&rnd, 2000));
+	}
+}
+
+/* Children share what the threads write, and let go of it at once. */
+static void forks(void)
+{
+	for (;;) {
+		pid_t pid = MUST(fork());
+
+		if (!pid)
+			_exit(EXIT_SUCCESS);
+		MUST(waitpid(pid, NULL, 0));
+		usleep(1000);
+	}
+}
+
+static pthread_t threads[THREADS];
+
+static void steps_begin(unsigned long wanted)
+{
+	memory_new();
+	enough = wanted;
+	for (unsigned long i = 0; i < THREADS; i++)
+		MUST(-pthread_create(&threads[i], NULL, steps, (void *)i));
+}
+
+static bool steps_go_on(void)
+{
+	return atomic_load(&checks) < enough;
+}
+
+static void steps_end(void)
+{
+	for (unsigned long i = 0; i < THREADS; i++)
+		MUST(-pthread_join(threads[i], NULL));
+	diag("%lu pages checked", atomic_load(&checks));
+}
+
+static void all_at_once(bool more)
+{
+	pid_t pids[3];
+
+	need_swap();
+	pids[0] = reclaim_all_the_time();
+	pids[1] = background(primaries);
+	steps_begin(soaking() ? 1000000 : more ? 5000 : 1000);
+	pids[2] = background(forks);
+	steps_end();
+	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
+		stop(pids[i]);
+}
+
+static void random_steps(void)
+{
+	all_at_once(kind->is & SINGLE);
+}
+
+static void off_and_on(void)
+{
+	unsigned long writes, rounds = 0;
+	pid_t pid;
+
+	need_swap();
+	writes = vm_event("pswpout");
+	pid = reclaim_all_the_time();
+	steps_begin(soaking() ? 500000 : 500);
+	for (; steps_go_on() || rounds < 3; rounds++) {
+		MUST(swapoff(swap_path));
+		MUST(swapon(swap_path, swap_flags));
+		usleep(50000);
+	}
+	steps_end();
+	stop(pid);
+	writes = vm_event("pswpout") - writes;
+	diag("%lu rounds, %lu pages written", rounds, writes);
+	if (writes < 50)
+		fail("%lu pages were swapped out", writes);
+}
+
+/* ------ zswap in front of a disk ---------------------------------------- */
+
+static void zswap_full(bool full)
+{
+	MUST(write_file(ZSWAP "max_pool_percent", "%d", full ? 0 : 20) ? -1 : 0);
+}
+
+static void swapped_to_zswap(unsigned int version)
+{
+	unsigned long stores, cheap = counter("refused_cheap");
+
+	need_swap();
+	zswap_full(false);
+	stores = vm_event("zswpout");
+	loads_watch();
+	memory_swapped(version);
+	stores = vm_event("zswpout") - stores;
+	cheap = counter("refused_cheap") - cheap;
+	if (stores < pages || cheap < pages)
+		fail("%lu pages went to zswap, %lu were refused", stores, cheap);
+}
+
+static void in_zswap(void)
+{
+	unsigned long stores = counter("stores_swap"), writes = vm_event("pswpout"), loads;
+
+	swapped_to_zswap(1);
+	stores = counter("stores_swap") - stores;
+	writes = vm_event("pswpout") - writes;
+	/* another process of the group may have had a page that does not compress */
+	if (stores > 4 || writes > 4)
+		fail("%lu pages are in the area, %lu were written", stores, writes);
+	loads = vm_event("zswpin");
+	memory_check();
+	loads = vm_event("zswpin") - loads;
+	if (loads < pages)
+		fail("%lu of %u pages came from zswap", loads, pages);
+}
+
+/* Its shrinker looks at a few pages each time a page is rejected, and twice at each. */
+static void zswap_shrink(unsigned long until)
+{
+	char *reject = page_buffer(page_size);
+
+	zswap_full(true);
+	for (int tries = 0; vm_event("zswpwb") < until; tries++) {
+		/* a new page each time: the old one may be under writeback */
+		MUST(madvise(reject, page_size, MADV_DONTNEED));
+		stamp(reject, 0, page_size, OTHER_ID, tries);
+		MUST(madvise(reject, page_size, MADV_PAGEOUT));
+		if (tries == 1000)
+			fail("%lu pages are to be written back", until - vm_event("zswpwb"));
+		usleep(1000);
+	}
+	zswap_full(false);
+	munmap(reject, page_size);
+}
+
+static void written_back(void)
+{
+	unsigned long stores;
+	u64 end;
+
+	swapped_to_zswap(1);
+	stores = counter("stores_swap");
+	zswap_shrink(vm_event("zswpwb") + pages);
+	/* they are in the swap cache again, some on the active list: see out() */
+	end = now_ns() + OUT_SECONDS * 1000000000ull;
+	while (counter("stores_swap") - stores < pages && now_ns() < end) {
+		flush_statistics();
+		push_out(BYTES);
+		usleep(1000);
+	}
+	if (counter("stores_swap") - stores < pages - pages / 16)
+		fail("%lu of %u pages went to the area", counter("stores_swap") - stores, pages);
+	loads_watch();
+	memory_check();
+	loads_expect(pages);
+
+	/* to zswap again, over what is on the disk */
+	memory_write(0, pages, 2);
+	swap_out();
+	memory_check();
+}
+
+static void written_back_and_gone(void)
+{
+	swapped_to_zswap(1);
+	/* some in zswap, some in the area, some in both places one after the other */
+	zswap_shrink(vm_event("zswpwb") + pages / 2);
+	push_out(BYTES);
+	take(true);
+	memory_check();
+	give_back();
+}
+
+static void fill_and_drain(void)
+{
+	for (bool full = true;; full = !full) {
+		zswap_full(full);
+		usleep(20000);
+	}
+}
+
+static void steps_in_zswap(void)
+{
+	unsigned long back = vm_event("zswpwb"), stores = vm_event("zswpout");
+	pid_t pid;
+
+	need_swap();
+	pid = background(fill_and_drain);
+	all_at_once(false);
+	stop(pid);
+	zswap_full(false);
+	back = vm_event("zswpwb") - back;
+	stores = vm_event("zswpout") - stores;
+	diag("%lu pages to zswap, %lu written back", stores, back);
+	if (!stores || !back)
+		fail("zswap was not filled and drained");
+}
+
+/* ------ a disk that fails ----------------------------------------------- */
+
+static void disk_fails(bool fails)
+{
+	unsigned long sectors = SWAP_BYTES / 512;
+
+	MUST(write_file(NULL_DISK "badblocks", "%c0-%lu", fails ? '+' : '-', sectors - 1) ? -1 : 0);
+}
+
+/* Each other eighth of a MiB */
+static void disk_fails_in_part(void)
+{
+	for (size_t at = 0; at < SWAP_BYTES; at += KIB(256))
+		MUST(write_file(NULL_DISK "badblocks", "+%zu-%zu", at / 512,
+				(at + KIB(128)) / 512 - 1) ? -1 : 0);
+}
+
+static void prepare_failing(void)
+{
+	need_swap();
+	disk_fails(false);
+}
+
+static void unread(void)
+{
+	prepare_failing();
+	memory_swapped(1);
+	disk_fails(true);
+	loads_watch();
+	memory_check();
+	loads_expect(pages);
+	disk_fails(false);
+	memory_write(0, pages, 2);
+	swap_out();
+	/* not even then */
+	disk_fails(true);
+	MUST(swapoff(swap_path));
+	memory_check();
+	disk_fails(false);
+	MUST(swapon(swap_path, swap_flags));
+}
+
+/* Who touches the page dies, and nobody else. */
+static void touch_dies(unsigned int i)
+{
+	pid_t pid = MUST(fork());
+	int status;
+
+	if (!pid) {
+		page_check(i);
+		_exit(EXIT_SUCCESS);
+	}
+	MUST(waitpid(pid, &status, 0));
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS)
+		fail("page %u was read from a disk that cannot be read", i);
+}
+
+static void unreadable(void)
+{
+	unsigned int kept = pages / 4, gone = pages / 2;
+
+	prepare_failing();
+	memory_swapped(1);
+	/* the first ones are in memory again, the others on the disk only */
+	for (unsigned int i = 0; i < kept; i++)
+		page_check(i);
+	take(true);
+	disk_fails(true);
+	touch_dies(gone);
+	for (unsigned int i = 0; i < kept; i++)
+		page_check(i);
+	disk_fails(false);
+	/* the folios that could not be read leave the swap cache */
+	for (int i = 0; i < 3; i++)
+		push_out(BYTES);
+	give_back();
+	for (unsigned int i = 0; i < pages; i++)
+		if (!shared || i != gone)
+			page_check(i);
+	/* tmpfs remembers what it could not read */
+	if (shared)
+		touch_dies(gone);
+}
+
+static void unwritable(void)
+{
+	unsigned long stores, writes;
+
+	prepare_failing();
+	memory_new();
+	memory_write(0, pages, 1);
+	stores = counter("stores_swap");
+	writes = vm_event("pswpout");
+	disk_fails(true);
+	for (int i = 0; i < 5; i++) {
+		MUST(madvise(memory, BYTES, MADV_PAGEOUT));
+		push_out(BYTES);
+	}
+	stores = counter("stores_swap") - stores;
+	writes = vm_event("pswpout") - writes;
+	if (stores || writes < pages)
+		fail("%lu pages of %lu that could not be written are in the area", stores, writes);
+	memory_check();
+	memory_write(0, pages, 2);
+	disk_fails(false);
+	swap_out();
+	memory_check();
+}
+
+/* What could be written is in the area or on the disk, the rest in memory. */
+static void unwritable_in_part(void)
+{
+	unsigned long stores;
+
+	prepare_failing();
+	disk_fails_in_part();
+	for (unsigned int version = 1; version < 4; version++) {
+		memory_new();
+		stores = counter("stores_swap");
+		memory_write(0, pages, version);
+		for (int i = 0; i < 5; i++) {
+			MUST(madvise(memory, BYTES, MADV_PAGEOUT));
+			push_out(BYTES);
+		}
+		stores = counter("stores_swap") - stores;
+		diag("%lu of %u pages went to the area", stores, pages);
+		if (version % 2)
+			take(true);
+		memory_check();
+		give_back();
+		memory_gone();
+	}
+	disk_fails(false);
+}
+
+/* ------ what is read, and how it is accounted -------------------------------- */
+
+#define CLUSTER		"/proc/sys/vm/page-cluster"
+#define BLOCK		8	/* pages: as many as are read ahead */
+
+/* Reads of the disk that were completed */
+static unsigned long requests(void)
+{
+	unsigned long nr;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/block/%s/stat", strrchr(disk.dev, '/') + 1);
+	if (!read_number(path, &nr))
+		fail("no %s", path);
+	return nr;
+}
+
+static unsigned long requests_to_check(void)
+{
+	unsigned long begin = requests();
+
+	memory_check();
+	return requests() - begin;
+}
+
+/* Nothing goes to the area meanwhile. */
+static void swap_out_past_the_area(void)
+{
+	struct area area;
+	int buffer;
+
+	need_area(&area);
+	buffer = MUST(heap_alloc(area_heap(&area), area_free(&area) * page_size));
+	for (int tries = 0; swapped_bytes() < BYTES && tries < 200; tries++) {
+		MUST(madvise(memory, BYTES, MADV_PAGEOUT));
+		push_out(BYTES);
+	}
+	/* and out of the swap cache */
+	for (int i = 0; i < 3; i++)
+		push_out(BYTES);
+	close(buffer);
+}
+
+/* Readahead reads no less at a time because some of the pages are in the area. */
+static void read_in_blocks(void)
+{
+	unsigned long without, with;
+
+	memory_new();
+	memory_write(0, pages, 1);
+	swap_out_past_the_area();
+	without = requests_to_check();
+	memory_write(0, pages, 2);
+	swap_out_past_the_area();
+	MUST(write_file(CLUSTER, "0") ? -1 : 0);
+	for (unsigned int i = 0; i < pages; i += 2 * BLOCK)
+		memory_write(i, BLOCK, 3);
+	must_out(pages / 2);
+	MUST(write_file(CLUSTER, "3") ? -1 : 0);
+	with = requests_to_check();
+	diag("%lu requests without tenants, %lu with every other block in the area", without, with);
+	if (with > without)
+		fail("%lu requests, %lu without tenants", with, without);
+}
+
+/* Every other page is in the area: to read them, too, takes fewer requests. */
+static void read_over(void)
+{
+	unsigned long without, with, resident;
+
+	memory_new();
+	memory_write(0, pages, 1);
+	swap_out_past_the_area();
+	without = requests_to_check();
+	/* in the same slots: only read, so they need not be written again */
+	swap_out_past_the_area();
+	MUST(write_file(CLUSTER, "0") ? -1 : 0);
+	for (unsigned int i = 1; i < pages; i += 2)
+		page_check(i);
+	must_out(pages / 2 - pages / 16);
+	MUST(write_file(CLUSTER, "3") ? -1 : 0);
+	/* what is in memory divides requests, with and without tenants */
+	resident = pages / 2 - MIN(counter("tenants_swap"), pages / 2);
+	with = requests_to_check();
+	diag("%lu requests without tenants, %lu with every other page in the area, but %lu",
+	     without, with, resident);
+	if (with > without + resident)
+		fail("%lu requests, %lu without tenants", with, without);
+}
+
+/* That a primary came makes no difference to the accounting of what is read again. */
+static void refault(void)
+{
+	unsigned long refaults, reads;
+
+	memory_swapped(1);
+	take(true);
+	refaults = vm_event("workingset_refault_anon");
+	reads = vm_event("pswpin");
+	memory_check();
+	flush_statistics();
+	reads = vm_event("pswpin") - reads;
+	refaults = vm_event("workingset_refault_anon") - refaults;
+	give_back();
+	if (reads < pages / 2 || refaults < reads - reads / 8)
+		fail("%lu refaults of %lu pages that were read", refaults, reads);
+}
+
+struct test {
+	void (*fn)(void);
+	unsigned int kinds;
+	enum need need;
+	const char *name;
+};
+
+static const struct test tests[] = {
+	{ come_back, ALL, NEED_LOADS, "come back from the area" },
+	{ written_and_out_again, ANY | SINGLE | KIB64, NEED_LOADS,
+	  "that are written and swapped out again keep that" },
+	{ read_and_out_again, ANY | SINGLE, NEED_LOADS,
+	  "that are read and evicted again stay the same" },
+	{ unmapped, ALL, NEED_STORES, "that are unmapped leave the area" },
+	{ forked, ANY | SINGLE | KIB64, NEED_LOADS,
+	  "shared by processes are the same for all until they write" },
+	{ swapped_off, ANY | SINGLE | KIB64, NEED_LOADS,
+	  "survive swapoff, and others come to their slots" },
+	{ swapped_on_again, ANY | SINGLE, NEED_LOADS,
+	  "are new on a device that is used again with other content" },
+	{ taken_by_primary, ALL, NEED_LOADS, "come from the device when a primary took the area" },
+	{ only_zeroes, ANY | SINGLE, NEED_STORES, "of zeroes do not go to the area" },
+	{ random_steps, ALL, NEED_LOADS, "survive primaries, reclaim, forks, all at once" },
+	{}
+};
+
+/* A second disk, or a file, is nothing new to these. */
+static const struct test more_tests[] = {
+	{ stay_locked, ANY | SINGLE, NEED_LOADS, "that are locked in memory stay there" },
+	{ freed_lazily, ANON | SINGLE | KIB64, NEED_LOADS,
+	  "that may be freed are as they were or zeroes" },
+	{ unmapped_in_part, ANON | LARGE, NEED_LOADS, "that lose pages keep the others" },
+	{ same_content, ANON | SINGLE, NEED_LOADS, "that were merged are the same for all" },
+	{ other_address, ANON | SINGLE | LARGE, NEED_LOADS, "move to another address" },
+	{ holes, TMPFS | SINGLE | LARGE, NEED_LOADS, "have holes that were punched meanwhile" },
+	{ cut_off, TMPFS | SINGLE | LARGE, NEED_LOADS, "end where their file was truncated" },
+	{ by_system_calls, TMPFS | SINGLE | LARGE, NEED_LOADS,
+	  "are what read(2) and write(2) see" },
+	{ limited, ANY | SINGLE, NEED_LOADS, "are charged to their group, and survive its limits" },
+	{ off_and_on, ANY | SINGLE, NEED_LOADS, "survive swapoff and swapon again and again" },
+	{}
+};
+
+static const struct test disk_tests[] = {
+	{ read_in_blocks, ANON | SINGLE, NEED_LOADS, "are read ahead as without the area" },
+	{ read_over, ANON | SINGLE, NEED_STORES, "are read with those between them" },
+	{ refault, ANY | SINGLE, NEED_STORES, "are refaults when a primary took them" },
+	{}
+};
+
+static const struct test zram_tests[] = {
+	{ large_loads, ANON | KIB64, NEED_LOADS, "come back as they are at the first touch" },
+	{}
+};
+
+static const struct test zswap_tests[] = {
+	{ in_zswap, ANY | SINGLE, NEED_NOTHING, "in zswap do not go to the area" },
+	{ written_back, ANY | SINGLE, NEED_LOADS, "that zswap writes back do" },
+	{ written_back_and_gone, ANY | SINGLE, NEED_STORES,
+	  "that zswap writes back are on the disk, too" },
+	{ steps_in_zswap, ANY | SINGLE, NEED_LOADS, "survive a pool that is filled and drained" },
+	{}
+};
+
+static const struct test failing_tests[] = {
+	{ unread, ANY | SINGLE, NEED_LOADS, "in the area are not read" },
+	{ unreadable, ANY | SINGLE, NEED_LOADS, "that cannot be read kill who touches them" },
+	{ unwritable, ANY | SINGLE, NEED_LOADS, "that cannot be written stay in memory" },
+	{ unwritable_in_part, ANY | SINGLE, NEED_STORES, "of which some cannot be written do" },
+	{}
+};
+
+static const struct device {
+	const char *name;
+	void (*begin)(void);
+	void (*end)(void);
+	unsigned int kinds;		/* what it takes as it is */
+	const struct test *tests[3];
+} devices[] = {
+	{ "disk", disk_begin, disk_end, ALL, { tests, more_tests, disk_tests } },
+	{ "two disks", disks_begin, disks_end, ANY | SINGLE, { tests } },
+	{ "a file on ext4", ext4_begin, file_end, ANY | SINGLE, { tests } },
+	{ "zram", zram_begin, zram_end, ALL, { tests, more_tests, zram_tests } },
+	/* behind zram: see settings_restore() */
+	{ "zswap", zswap_begin, zswap_end, ANY | SINGLE, { zswap_tests } },
+	{ "a failing disk", failing_begin, failing_end, ANY | SINGLE, { failing_tests } },
+};
+
+/* How many tests that are, or, if @go, what becomes of them */
+static unsigned int device_tests(const struct device *device, bool go)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int k = 0; k < ARRAY_SIZE(kinds); k++) {
+		if (kinds[k].is & ~device->kinds)
+			continue;
+		if (go)
+			kind_begin(&kinds[k]);
+		for (unsigned int t = 0; t < ARRAY_SIZE(device->tests); t++) {
+			const struct test *test = device->tests[t];
+
+			for (; test && test->fn; test++) {
+				if (kinds[k].is & ~test->kinds)
+					continue;
+				nr++;
+				if (go)
+					run(test->fn, test->need, "%s: %s %s", device->name,
+					    kinds[k].name, test->name);
+			}
+		}
+	}
+	return nr;
+}
+
+int main(void)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int d = 0; d < ARRAY_SIZE(devices); d++)
+		nr += device_tests(&devices[d], false);
+	start(nr);
+	settings_keep();
+	/* this process is not what is swapped out */
+	mlockall(MCL_CURRENT);
+	mkdir(HUGE_TMPFS, 0700);
+	mount("tmpfs", HUGE_TMPFS, "tmpfs", 0, "huge=always");
+	for (unsigned int d = 0; d < ARRAY_SIZE(devices); d++) {
+		lacking = "swap";
+		devices[d].begin();
+		device_tests(&devices[d], true);
+		devices[d].end();
+		settings_restore();
+	}
+	return finish();
+}
