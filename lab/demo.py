@@ -9,7 +9,7 @@ from lab.results import Result
 
 def run(folder: Path) -> Result:
     """Take the photos and write what they show."""
-    result = evals.run("photo")
+    result = evals.run("photo-swap")
     results.write_file(folder / "results.json", results.to_json(result))
     present.write_report(folder / "report.html", [result])
     return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Loads on files beside an idle area, and what they cost: exact guests, so counts repeat.
+"""Loads beside an idle area, and what they cost: exact guests, so counts repeat.
 
 The disk takes no time of its own: the cycles of a job are its instructions. What it would take with
 a disk of so much bandwidth and latency can be told from its requests and sectors.
@@ -55,7 +55,7 @@ EVERYWHERE = tuple(
 
 @dataclass(frozen=True)
 class Load:
-    """What runs in a guest: jobs of lab/guest/job.c, in which {seed} stands for a number.
+    """What runs in a guest: jobs of a program of lab/guest, in which {seed} is a number.
 
     The steps are measured. What is `ready` before them is not: shell, in which `job` is a word.
     """
@@ -63,7 +63,7 @@ class Load:
     name: str
     area_mib: int
     cache_mib: int  # about what the page cache can have beside the area
-    disk_mib: int  # what its content takes of memory
+    disk_mib: int  # what its content takes of memory, 0: there is no disk
     ready: str
     steps: tuple[str, ...]
     labels: tuple[str, ...] = ()
@@ -71,6 +71,10 @@ class Load:
     settings: Sequence[Setting] = EVERYWHERE
     seeds: int = 3  # in the first setting
     elsewhere: int = 1  # each other setting is a sample more
+    program: str = "job"  # of lab/guest, whose arguments the steps are
+    host: tuple[str, ...] = ()  # programs of the host
+    swap: str = ""  # where to: workloads.SWAPS
+    swap_mib: int = 0  # how large that is
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class Cost:
     instructions: int
     stores: int
     loads: int
+    swap_ins: int = 0  # pages read from swap
+    swap_outs: int = 0  # and written
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
@@ -90,6 +96,8 @@ class Cost:
             self.instructions + other.instructions,
             self.stores + other.stores,
             self.loads + other.loads,
+            self.swap_ins + other.swap_ins,
+            self.swap_outs + other.swap_outs,
         )
 
 
@@ -131,6 +139,14 @@ def instructions(cost: Cost) -> float:
     return cost.instructions
 
 
+def swap_ins(cost: Cost) -> float:
+    return cost.swap_ins
+
+
+def swap_outs(cost: Cost) -> float:
+    return cost.swap_outs
+
+
 def milliseconds(cost: Cost) -> float:
     """On a disk that takes 20 us a request, at an instruction a nanosecond."""
     return cost.instructions / 1e6 + cost.requests * REQUEST_MS
@@ -142,41 +158,48 @@ def fast_milliseconds(cost: Cost) -> float:
 
 
 def script(load: Load, setting: Setting, seed: int) -> str:
-    # with room to spare, which takes no memory: f2fs keeps a part for itself
-    lines = [
-        workloads.STEADY,
-        workloads.ram_disk(2 * load.disk_mib + 64, setting.filesystem, wait=False),
-        # statistics of memory cgroups are brought up to date every 2 s: steps are shorter
-        f"sleep {0.7 * (seed - 1):.1f}",
-    ]
+    lines = [workloads.STEADY]
+    if load.disk_mib:
+        # with room to spare, which takes no memory: f2fs keeps a part for itself
+        mib = 2 * load.disk_mib + 64
+        lines.append(workloads.ram_disk(mib, setting.filesystem, wait=False))
+    if load.swap:
+        lines.append(workloads.SWAPS[load.swap].on(load.swap_mib, wait=False))
+    # statistics of memory cgroups are brought up to date every 2 s: steps are shorter
+    lines.append(f"sleep {0.7 * (seed - 1):.1f}")
     if load.stream:
         lines.append(STREAM)
     lines.append(f"echo {'y' if setting.lru == GENERATIONS else 'n'} >{SWITCH}")
     lines.append(load.ready.format(seed=seed))
     lines.append("snapshot 0")
     for number, step in enumerate(load.steps, 1):
-        lines += [f"section job {number}", f"job {step.format(seed=seed)}", f"snapshot {number}"]
+        command = f"{load.program} {step.format(seed=seed)}"
+        lines += [f"section job {number}", command, f"snapshot {number}"]
     return "\n".join(lines) + "\n"
 
 
 def guest(kernels: Kernels, load: Load, setting: Setting, variant: str, seed: int) -> Guest:
     policy = {NONE: "none", GCMA: "gcma"}.get(variant, "movable")
     memory = load.area_mib + load.cache_mib + KERNEL_MIB + load.disk_mib
+    if load.swap:
+        memory += workloads.SWAPS[load.swap].memory_mib(load.swap_mib)
     area = 0 if variant == MORE else load.area_mib
-    mkfs = workloads.RAM_DISKS[setting.filesystem].split()[0]
+    programs = dict.fromkeys((*(["job"] if load.disk_mib else []), load.program))
+    mkfs = (workloads.RAM_DISKS[setting.filesystem].split()[0],) if load.disk_mib else ()
     return Guest(
         f"{load.name}, {setting.name}, {variant}, seed {seed}",
         kernels("prod"),
         Machine(memory, cpus=1, area_mib=area, policy=policy),
         script(load, setting, seed),
-        workloads.files("job", host=(mkfs,)),
+        workloads.files(*programs, host=(*mkfs, *load.host)),
         seed=seed,
     )
 
 
 def costs(load: Load, output: Output) -> list[Cost]:
     """Of each step."""
-    disks = ("disk", "stream") if load.stream else ("disk",)
+    disks = ["stream"] if load.stream else []
+    disks += ["disk"] if load.disk_mib else []
     steps = []
     for number in range(1, len(load.steps) + 1):
         before, after = str(number - 1), str(number)
@@ -185,6 +208,7 @@ def costs(load: Load, output: Output) -> list[Cost]:
             for disk in disks
         ]
         area = output.gained("area", before, after) if f"area {after}" in output.sections else {}
+        events = output.gained("vmstat", before, after)
         steps.append(
             Cost(
                 sum(last.sectors_read - first.sectors_read for first, last in read),
@@ -192,6 +216,7 @@ def costs(load: Load, output: Output) -> list[Cost]:
                 measure.job(output[f"job {number}"])[1],
                 area.get("stores", 0),
                 area.get("loads", 0),
+                *(events[name] for name in ("pswpin", "pswpout")),
             )
         )
     return steps
@@ -240,6 +265,30 @@ def worst(measured: Measurements, what: Callable[[Cost], float]) -> float:
     )
 
 
+def swap_table(title: str, measured: Measurements, variants: Sequence[str], note: str) -> Table:
+    """One row a load and setting: pages read from swap, written to it, instructions."""
+    rows: list[list[Cell]] = []
+    for (name, setting, variant), first in measured.items():
+        if variant != variants[0]:
+            continue
+        by = [measured[name, setting, v] for v in variants]
+        rows.append(
+            [
+                *(name, first.load.swap, setting.lru),
+                *(round(one.mean(swap_ins)) for one in by),
+                *(round(one.mean(swap_outs)) for one in by),
+                *(round(one.mean(instructions) / 1e6) for one in by),
+            ]
+        )
+    columns = (
+        *("load", "swap", "LRU"),
+        *(f"{v}, in" for v in variants),
+        *(f"{v}, out" for v in variants),
+        *(f"{v}, million instructions" for v in variants),
+    )
+    return Table(title, columns, rows, note)
+
+
 def table(title: str, measured: Measurements, variants: Sequence[str], note: str) -> Table:
     """One row a load, setting and step: means of sectors; requests and instructions beside none."""
     rows: list[list[Cell]] = []
@@ -271,11 +320,13 @@ def table(title: str, measured: Measurements, variants: Sequence[str], note: str
     return Table(title, columns, rows, note)
 
 
-def avoided(none: Measured, gcma: Measured, more: Measured) -> float:
+def avoided(
+    none: Measured, gcma: Measured, more: Measured, *, what: Callable[[Cost], float] = sectors
+) -> float:
     """Of the reads that more memory avoids, those that gcma avoids, in percent."""
-    base = none.mean(sectors)
-    possible = base - more.mean(sectors)
-    return 100 * (base - gcma.mean(sectors)) / possible if possible > 0 else 100.0
+    base = none.mean(what)
+    possible = base - more.mean(what)
+    return 100 * (base - gcma.mean(what)) / possible if possible > 0 else 100.0
 
 
 def harm(name: str, measured: Measurements) -> dict[str, float]:

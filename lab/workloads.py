@@ -4,6 +4,7 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab import boot, paths, process
@@ -90,3 +91,51 @@ echo 1 >$disk/power
 {RAM_DISKS[filesystem]} /dev/disk 2>/tmp/mkfs >&2 || {{ cat /tmp/mkfs; exit 1; }}
 mount -t {filesystem} -o noatime /dev/disk {at}
 """
+
+
+@dataclass(frozen=True)
+class Swap:
+    """What an exact guest swaps to. The content is guest memory, so time is the guest's own."""
+
+    script: str
+    beforehand: bool  # does it take its memory when it is made, or as it is used?
+
+    def on(self, mib: int, *, wait: bool = True) -> str:
+        """The same times as a RAM disk's."""
+        return self.script.format(mib=mib, irqmode=2 if wait else 0, max_sectors=MAX_SECTORS)
+
+    def memory_mib(self, mib: int) -> int:
+        """To be given to the guest for it."""
+        return mib if self.beforehand else 0
+
+
+SWAPS = {
+    # Written once, from end to end: else a page that is swapped out would take as much memory as
+    # it leaves, and nothing would ever be gained, or lost.
+    "disk": Swap(
+        """\
+swap=/sys/kernel/config/nullb/swap
+mkdir -p $swap
+echo {mib} >$swap/size
+echo 1 >$swap/memory_backed
+echo {irqmode} >$swap/irqmode
+echo 20000 >$swap/completion_nsec
+echo 4096 >$swap/blocksize
+echo {max_sectors} >$swap/max_sectors
+echo 1 >$swap/power
+dd if=/dev/zero of=/dev/swap bs=1M count={mib} oflag=direct 2>/dev/null
+mkswap /dev/swap >/dev/null
+swapon /dev/swap
+""",
+        beforehand=True,
+    ),
+    # it compresses what our programs write to less than a half
+    "zram": Swap(
+        """\
+echo {mib}M >/sys/block/zram0/disksize
+mkswap /dev/zram0 >/dev/null
+swapon /dev/zram0
+""",
+        beforehand=False,
+    ),
+}

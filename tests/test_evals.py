@@ -10,13 +10,13 @@ from typing import cast
 
 import pytest
 
-from lab import evals, figures, guests, paths, process, source, systems, tenants
+from lab import evals, figures, guests, loads, paths, process, source, systems, tenants
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
-from lab.evals import alloc_cpus, memcg, size, tenancy, zsmalloc
+from lab.evals import alloc_cpus, both, camera, memcg, rfc, size, tenancy, zsmalloc
 from lab.machine import Machine
-from lab.measure import Event
+from lab.measure import BenchSample, Event
 from tests.conftest import Lab
 
 BOOTED = BootResult(
@@ -160,6 +160,76 @@ def test_figure_of_cpus_is_that_of_the_worst_number(
     assert outcome.tables[0].rows[1] == [1, "gcma", 411, 421, 431, 0, 30]
 
 
+def ladder(*costs: int) -> dict[int, list[BenchSample]]:
+    """The same costs for each of the RFC's sizes."""
+    return {pages: [BenchSample(cost, 0, ok=True) for cost in costs] for pages in rfc.SIZES}
+
+
+def test_figures_of_the_rfcs_table_are_the_worst() -> None:
+    swapped = {"none": ladder(400, 400), "gcma": ladder(400, 440)}
+    swapped["gcma"][512] = ladder(500, 500)[512]
+    compiled = {"gcma": ladder(400, 400, 500), "gcma, zram": ladder(400, 400, 1000)}
+    compiled["gcma, 4 CPUs"] = ladder(400, 400, 600)
+    states = {rfc.COMPILE: compiled, rfc.SWAPPED: swapped}
+    assert rfc.values(states) == {"rfc-worst-median": 2.5, "rfc-swapped-none-mean": 1.25}
+
+
+def test_an_area_full_of_tenants_loses_one_with_each_page_allocated() -> None:
+    pages = sum(rfc.SIZES)
+    assert rfc.held(ladder(1), {"revoked": pages // 2}) == pytest.approx(0.5, abs=1e-4)
+    assert rfc.held(ladder(1), {"pswpin": 7}) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "area", "use", "tenants"),
+    [
+        ("gcma", "tenants_file 8192\ntenants_swap 16384\n", 75, {"file": 32, "swap": 64}),
+        ("none", "policy none\n", 0, {}),
+        ("movable", "policy movable\n", 50, {}),
+    ],
+)
+def test_the_camera_shows_what_the_area_holds(
+    policy: str, area: str, use: float, tenants: dict[str, float]
+) -> None:
+    disk = " 254 0 vda 1 0 {} 0 0 0 0 0 0 0 0\n"
+    sections = {
+        "photos": "1500000 1\n2500000 0\n",
+        "trace": "",
+        "area after": area,
+        "vmstat before": "pswpin 3\n",
+        "vmstat after": f"pswpin 10\nnr_free_cma {camera.AREA_MIB * 128}\n",
+        "diskstats before": disk.format(8),
+        "diskstats after": disk.format(24),
+    }
+    shots = camera._shots(output(sections), policy)
+    assert (shots.photos, shots.failed) == ([1500, 2500], 1)
+    assert (shots.sectors_read, shots.pages_swapped_in) == (16, 7)
+    assert (shots.use, shots.tenants) == (use, tenants)
+
+
+def test_photos_are_taken_beside_files_and_beside_applications_that_are_switched() -> None:
+    for load, words in ((camera.FILES, ("job mix",)), (camera.SWAP, ("swapon", "memory apps"))):
+        text = load.setup + load.background + load.timed
+        assert all(word in text for word in words)
+    assert "swapon" not in camera.FILES.setup
+    assert camera.APPS * camera.APP_MIB >= camera.MEMORY_MIB
+
+
+def test_what_is_avoided_of_files_and_of_memory_is_told_apart() -> None:
+    load = both.LOADS[0]
+
+    def measured(variant: str, sectors: int, swap_ins: int) -> loads.Measured:
+        costs = [[loads.Cost(sectors, 0, 1, 0, 0, swap_ins, 0)]]
+        return loads.Measured(load, loads.FIRST, variant, costs)
+
+    pair = {
+        (load.name, loads.FIRST, variant): measured(variant, *reads)
+        for variant, reads in ((loads.NONE, (400, 50)), (loads.GCMA, (100, 40)))
+    }
+    assert both.avoided(pair, load.name, loads.FIRST, loads.sectors) == 75
+    assert both.avoided(pair, load.name, loads.FIRST, loads.swap_ins) == pytest.approx(20)
+
+
 def test_code_lines_are_neither_blank_nor_comment() -> None:
     text = "// SPDX\n/*\n * text\n */\n\nint a; /* why */\n  \n#define B 1\n/* one */ int c;\n"
     assert size.code_lines(text) == 3
@@ -206,7 +276,7 @@ def test_a_file_in_no_part_is_named(counted: Lab) -> None:
 
 
 def test_every_part_has_a_figure() -> None:
-    parts = {part for system in systems.SYSTEMS.values() for part in system.parts} | {size.HOOKS}
+    parts = {part for s in systems.SYSTEMS.values() if s.parts for part in (*s.parts, s.hooks)}
     promised = {promise.name for promise in figures.read() if promise.eval == "size"}
     assert promised == {f"kernel-lines-{part}" for part in parts} | {"frame-table"}
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What loads cost, as far as it is arithmetic."""
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
-from lab import guests, loads
+from lab import guests, loads, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.evals import contention
@@ -30,16 +31,24 @@ def test_each_step_costs_what_the_counters_gained_in_it() -> None:
         "area 1": "stores 7\nloads 2\n",
         "area 0": "stores 4\nloads 2\n",
         "area 2": "stores 9\nloads 5\n",
+        "vmstat 0": "pswpin 1\npswpout 2\n",
+        "vmstat 1": "pswpin 4\npswpout 2\n",
+        "vmstat 2": "pswpin 4\npswpout 7\n",
         "job 1": "9 5000\n",
         "job 2": "9 300\n",
     }
     output = guests.Output(guests.Guest("g", cast("Kernel", None), Machine(), ""), BOOTED, sections)
-    assert loads.costs(LOAD, output) == [Cost(24, 3, 5000, 3, 0), Cost(0, 0, 300, 2, 3)]
+    assert loads.costs(LOAD, output) == [
+        Cost(24, 3, 5000, 3, 0, 3, 0),
+        Cost(0, 0, 300, 2, 3, 0, 5),
+    ]
     both = Load(*("a load", 32, 32, 48, "", LOAD.steps), stream=True)
-    assert loads.costs(both, output)[0] == Cost(32, 7, 5000, 3, 0)
+    assert loads.costs(both, output)[0] == Cost(32, 7, 5000, 3, 0, 3, 0)
     none = {name: text for name, text in sections.items() if not name.startswith("area")}
     output = guests.Output(output.guest, BOOTED, none)
-    assert loads.costs(LOAD, output)[0] == Cost(24, 3, 5000, 0, 0)
+    assert loads.costs(LOAD, output)[0] == Cost(24, 3, 5000, 0, 0, 3, 0)
+    swapped = replace(LOAD, disk_mib=0, swap="disk")
+    assert loads.costs(swapped, output)[1] == Cost(0, 0, 300, 0, 0, 0, 5)
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "f2fs"])
@@ -52,6 +61,26 @@ def test_script_sets_the_stage_then_measures_each_step(filesystem: str, lru: str
     order = ["mkfs", loads.SWITCH, "job fill", "snapshot 0", "job uniform /disk 48 31 9"]
     order += ["snapshot 1", "section job 2", "snapshot 2"]
     places = [text.index(word) for word in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("swap", ["disk", "zram"])
+def test_memory_is_swapped_to_what_the_load_says(swap: str) -> None:
+    load = replace(
+        LOAD, disk_mib=0, swap=swap, swap_mib=96, program="memory", steps=("zipf 48 {seed} 9",)
+    )
+    text = loads.script(load, FIRST, 3)
+    assert "mkfs" not in text
+    order = ["96", "swapon", loads.SWITCH, "snapshot 0", "memory zipf 48 3 9", "snapshot 1"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
+
+
+def test_a_disk_to_swap_to_takes_its_memory_before_anything_is_swapped() -> None:
+    disk, zram = (workloads.SWAPS[name] for name in ("disk", "zram"))
+    assert (disk.memory_mib(96), zram.memory_mib(96)) == (96, 0)
+    text = disk.on(96)
+    places = [text.index(word) for word in ("dd if=/dev/zero", "count=96", "mkswap", "swapon")]
     assert places == sorted(places)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Photo shots beside a job that works on more files than fit into memory: system guests.
+"""Photo shots beside jobs that work on more files, or memory, than fit: system guests.
 
 The camera is the kernel's vivid driver, whose buffers come from the area as a real camera's do:
 4 buffers of 1,013 pages a photo.
@@ -22,8 +22,10 @@ AREA_MIB = 128
 MEMORY_MIB = 384
 FILES_MIB = 512
 CPUS = 2
+APPS = 12
+APP_MIB = 32  # of each application: all together are as large as memory and area
+SWAP_MIB = 2 * APPS * APP_MIB
 CARD_BYTES_PER_SECOND = 40_000_000  # an SD card, as the papers' boards have
-SECONDS = 75  # of a guest on an idle machine, measured
 
 SHOT = (
     "v4l2-ctl -d /dev/video0 --set-fmt-video=width=1920,height=1080"
@@ -32,6 +34,7 @@ SHOT = (
 
 SETUP = f"""\
 mountpoint -q /sys/kernel/tracing || mount -t tracefs trace /sys/kernel/tracing
+echo 4096 >/sys/kernel/tracing/buffer_size_kb  # while there is memory
 mount -t tmpfs tmp /tmp
 card=/dev/vda
 mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 $card
@@ -40,18 +43,55 @@ mount -t ext4 -o noatime $card /tmp/card
 $job fill /tmp/card {FILES_MIB} 1 >/dev/null
 """
 
-BACKGROUND = f"""\
+# Swap is on a card of its own, so that what is read from each can be told
+SWAP_ON = """\
+mkswap /dev/vdb >/dev/null
+swapon /dev/vdb
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What photos are taken beside."""
+
+    setup: str
+    background: str  # for ever
+    warm_up: str
+    timed: str  # a part of it that ends, and says how long it took; @seed@ is a number
+    seconds: int  # of a guest on an idle machine
+
+
+TIMED_PAGES = 60_000
+FILES = Load(
+    SETUP,
+    f"""\
 $job mix /tmp/card {FILES_MIB} 2 &
 $job zipf /tmp/card {FILES_MIB} 3 &
-background=$!
 sleep 5
-"""
+""",
+    f"$job mix /tmp/card {FILES_MIB} 7 {TIMED_PAGES // 2} >/dev/null",
+    f"$job mix /tmp/card {FILES_MIB} @seed@ {TIMED_PAGES}",
+    75,
+)
+
+TIMED_ACCESSES = 6 * APPS * APP_MIB * 256  # half of them warm up
+SWAP = Load(
+    SETUP + SWAP_ON,
+    f"""\
+$memory apps {APP_MIB} 2 1000000000000 {APPS} >/tmp/apps &
+until grep -q filled /tmp/apps; do sleep 0.2; done
+$job zipf /tmp/card {FILES_MIB} 3 &
+sleep 5
+""",
+    ":",
+    f"$memory apps {APP_MIB} @seed@ {TIMED_ACCESSES} {APPS}",
+    100,
+)
 
 # the first shot, not counted, loads the programs
 PHOTOS_SCRIPT = f"""\
 {SHOT} >/dev/null 2>&1 || true
 cd /sys/kernel/tracing
-echo 4096 >buffer_size_kb
 echo 1 >events/cma/cma_alloc_start/enable
 echo 1 >events/cma/cma_alloc_finish/enable
 snapshot before
@@ -76,8 +116,10 @@ class Shots:
     photos: Sequence[float]  # ms
     failed: int
     allocations: Sequence[Allocation]
-    sectors_read: int
-    use: float | None  # share of the area that holds something, %
+    sectors_read: int  # of files
+    pages_swapped_in: int
+    use: float  # share of the area that holds something, %
+    tenants: Mapping[str, float]  # MiB: file, swap; empty: there cannot be any
 
     @property
     def failed_allocations(self) -> int:
@@ -89,37 +131,44 @@ class Shots:
 
 
 @contextmanager
-def card() -> Iterator[Disk]:
-    """An empty disk, as slow as an SD card."""
+def cards() -> Iterator[Sequence[Disk]]:
+    """Empty disks for files and for swap, as slow as an SD card."""
     with TemporaryDirectory(dir=paths.cache()) as folder:
-        image = Path(folder) / "card"
-        with image.open("wb") as file:
-            file.truncate(FILES_MIB * 5 // 4 << 20)
-        yield Disk(image, "card", bytes_per_second=CARD_BYTES_PER_SECOND)
+        disks = []
+        for name, mib in (("card", FILES_MIB * 5 // 4), ("swap", SWAP_MIB)):
+            image = Path(folder) / name
+            with image.open("wb") as file:
+                file.truncate(mib << 20)
+            disks.append(Disk(image, name, bytes_per_second=CARD_BYTES_PER_SECOND))
+        yield disks
 
 
-def _guest(kernels: Kernels, policy: str, disk: Disk, script: str) -> Guest:
+def _guest(kernels: Kernels, policy: str, disks: Sequence[Disk], script: str) -> Guest:
     machine = Machine(
         memory_mib=MEMORY_MIB,
         cpus=CPUS,
         area_mib=AREA_MIB,
         policy=policy,
         args=("vivid.allocators=1,1", "vivid.n_devs=1"),
-        disks=(disk,),
+        disks=tuple(disks),
     )
-    script = f"job={workloads.program('job')}\n{SETUP}{script}"
-    return Guest(policy, kernels("prod"), machine, script, exact=False, timeout=600)
+    programs = "".join(f"{name}={workloads.program(name)}\n" for name in ("job", "memory"))
+    return Guest(policy, kernels("prod"), machine, programs + script, exact=False, timeout=600)
 
 
-def _area_use(output: Output, policy: str) -> float | None:
+def _tenants(output: Output) -> dict[str, float]:
+    """MiB of each kind in the area."""
+    area = measure.counters(output["area after"])
+    kinds = {kind: area.get(f"tenants_{kind}") for kind in ("file", "swap")}
+    return {kind: pages / 256 for kind, pages in kinds.items() if pages is not None}
+
+
+def _area_use(output: Output, policy: str) -> float:
     """How much of the area held tenants, or, with movable, was not free."""
-    total = AREA_MIB * 256
-    if policy == "gcma":
-        area = measure.counters(output["area after"])
-        return 100 * (area["tenants_file"] + area.get("tenants_swap", 0)) / total
     if policy == "movable":
-        return 100 * (1 - measure.counters(output["vmstat after"])["nr_free_cma"] / total)
-    return 0.0
+        free = measure.counters(output["vmstat after"])["nr_free_cma"] / 256
+        return 100 * (1 - free / AREA_MIB)
+    return 100 * sum(_tenants(output).values()) / AREA_MIB
 
 
 def _shots(output: Output, policy: str) -> Shots:
@@ -129,7 +178,9 @@ def _shots(output: Output, policy: str) -> Shots:
         failed=sum(ok != "1" for _, ok in lines),
         allocations=measure.allocations(output["trace"]),
         sectors_read=output.sectors_read("vda", "before", "after"),
+        pages_swapped_in=output.gained("vmstat", "before", "after")["pswpin"],
         use=_area_use(output, policy),
+        tenants=_tenants(output),
     )
 
 
@@ -139,6 +190,8 @@ def _run(output: Output, shots: Shots) -> Run:
         "photos failed": shots.failed,
         "allocations failed": shots.failed_allocations,
         "sectors read": shots.sectors_read,
+        "pages swapped in": shots.pages_swapped_in,
+        **{f"tenants {kind}, MiB": mib for kind, mib in shots.tenants.items()},
     }
     return output.run(samples, counters)
 
@@ -165,7 +218,11 @@ def _outcome(outputs: Mapping[str, Output]) -> Outcome:
         for policy, shots in by_policy.items()
     }
     background: list[list[Cell]] = [
-        [policy, shots.sectors_read / 2048, shots.use] for policy, shots in by_policy.items()
+        [
+            *(policy, shots.sectors_read / 2048, shots.pages_swapped_in / 256, shots.use),
+            *(shots.tenants.get(kind) for kind in ("file", "swap")),
+        ]
+        for policy, shots in by_policy.items()
     ]
     return Outcome(
         runs=[_run(outputs[policy], shots) for policy, shots in by_policy.items()],
@@ -174,7 +231,10 @@ def _outcome(outputs: Mapping[str, Output]) -> Outcome:
             _latency_table("Allocation in it (cma_alloc), us", allocations),
             Table(
                 "Background job meanwhile",
-                ("policy", "read from disk, MiB", "area in use, %"),
+                (
+                    *("policy", "files read from disk, MiB", "swapped in, MiB", "area in use, %"),
+                    *("file pages in it, MiB", "swapped-out pages in it, MiB"),
+                ),
                 background,
             ),
         ],
@@ -193,36 +253,46 @@ def _cdf(title: str, unit: str, by_policy: Mapping[str, Sequence[float]]) -> Plo
     return Plot(title, "cdf", unit, "share", lines)
 
 
+def _photo(kernels: Kernels, load: Load) -> Outcome:
+    with cards() as disks:
+        script = load.setup + load.background + PHOTOS_SCRIPT
+        guests = [_guest(kernels, policy, disks, script) for policy in POLICIES]
+        return _outcome(run_all("taking photos", guests, load.seconds))
+
+
 def photo(kernels: Kernels) -> Outcome:
     """photo shots while a background job reads and writes more files than fit (paper Fig. 6)"""
-    with card() as disk:
-        guests = [_guest(kernels, policy, disk, BACKGROUND + PHOTOS_SCRIPT) for policy in POLICIES]
-        return _outcome(run_all("taking photos", guests, SECONDS))
+    return _photo(kernels, FILES)
+
+
+def photo_swap(kernels: Kernels) -> Outcome:
+    """photo shots while applications are switched, all of which do not fit, and files are read"""
+    return _photo(kernels, SWAP)
 
 
 # What the background job loses
 
-TIMED_PAGES = 60_000
-
 TIMED = f"""\
 sync
 section alone
-$job mix /tmp/card {FILES_MIB} 7 {TIMED_PAGES // 2} >/dev/null
-$job mix /tmp/card {FILES_MIB} 2 {TIMED_PAGES}
+@warm_up@
+@alone@
 (while :; do {SHOT} >/dev/null 2>&1; sleep 0.5; done) &
 section camera
 snapshot before
 section camera
-$job mix /tmp/card {FILES_MIB} 3 {TIMED_PAGES}
+@beside@
 snapshot after
 """
 
 
-def background(kernels: Kernels) -> Outcome:
-    """what a background job loses to photos taken all the time (paper Fig. 7, RFC's table)"""
-    with card() as disk:
-        guests = [_guest(kernels, policy, disk, TIMED) for policy in POLICIES]
-        outputs = run_all("background job", guests, SECONDS)
+def _background(kernels: Kernels, load: Load, what: str) -> Outcome:
+    script = TIMED.replace("@warm_up@", load.warm_up)
+    for place, seed in (("@alone@", "2"), ("@beside@", "3")):
+        script = script.replace(place, load.timed.replace("@seed@", seed))
+    with cards() as disks:
+        guests = [_guest(kernels, policy, disks, load.setup + script) for policy in POLICIES]
+        outputs = run_all("background job", guests, load.seconds)
     rate = {
         policy: [
             pages / cycles
@@ -247,7 +317,7 @@ def background(kernels: Kernels) -> Outcome:
         ],
         [
             Table(
-                "Speed of a job of random reads and writes",
+                f"Speed of {what}",
                 ("policy", *states, "lost, %"),
                 rows,
                 "Relative to the job alone with policy none.",
@@ -255,3 +325,13 @@ def background(kernels: Kernels) -> Outcome:
         ],
         [Plot("Speed of the background job", "bars", "", "relative", bars, groups=states)],
     )
+
+
+def background(kernels: Kernels) -> Outcome:
+    """what a background job loses to photos taken all the time (paper Fig. 7, RFC's table)"""
+    return _background(kernels, FILES, "a job of random reads and writes")
+
+
+def background_swap(kernels: Kernels) -> Outcome:
+    """the same where applications are switched, all of which do not fit: swap"""
+    return _background(kernels, SWAP, "applications that are switched")

@@ -13,7 +13,6 @@ from lab.results import Cell, Outcome, Table
 from lab.source import Series
 from lab.systems import System
 
-HOOKS = "hooks"  # the part of what patches add to files that Linux has
 CODE = re.compile(r"\.[chS]$")
 TESTS = re.compile(r"^(Documentation|tools)/|_kunit\.c$")
 AREA_MIB = 256
@@ -46,7 +45,7 @@ def kernel_lines(series: Series) -> dict[str, dict[str, int]]:
     """Part -> file -> lines of code, of the systems that are counted."""
     counted = [system for system in systems.SYSTEMS.values() if system.parts]
     parts: dict[str, dict[str, int]] = {part: {} for system in counted for part in system.parts}
-    parts[HOOKS] = {}
+    parts |= {system.hooks: parts.get(system.hooks, {}) for system in counted}
     for patch in series.patches:
         system = systems.find(patch.system)
         if system not in counted:
@@ -56,7 +55,7 @@ def kernel_lines(series: Series) -> dict[str, dict[str, int]]:
         for name, count in added_lines(patch.text).items():
             if _counts(name) and count:
                 # a patch may also change a new file of ours
-                part = parts[_part(name, system) if name in series.files else HOOKS]
+                part = parts[_part(name, system) if name in series.files else system.hooks]
                 part[name] = part.get(name, 0) + count
     return parts
 

@@ -4,9 +4,10 @@
  *
  * Allocate and release SIZE pages through BENCH, debugfs bench_alloc, with a
  * pause of PAUSE_US after each. Before each, read as many pages and more of the
- * file FILL ("-": none), until the area is in use again. A SIZE of "rN" is a
- * random size from 1 to N. Prints "PAGES ALLOC RELEASE OK": the pages, what the
- * kernel measured.
+ * file FILL ("-": none), until the area is in use again. With a FILL of "load"
+ * others use it: wait until reclaim has evicted as many pages and more for them.
+ * A SIZE of "rN" is a random size from 1 to N. Prints "PAGES ALLOC RELEASE OK":
+ * the pages, what the kernel measured.
  */
 #include <err.h>
 #include <errno.h>
@@ -24,21 +25,51 @@
 #define FILL_PAGES	256UL	/* read at a time */
 #define FILL_MAX	131072UL
 #define FREE_MAX	8192UL	/* pages of a movable area that may be free */
+#define LOAD		"load"
+#define LOAD_MORE	2048UL	/* pages evicted beyond five fourths of those needed */
+#define LOAD_LOOK_NS	5000000	/* from one look to the next */
+#define LOAD_LOOKS	20000
+
+/* The sum of what /proc/vmstat says of all names that begin so. */
+static unsigned long vmstat(const char *name)
+{
+	FILE *file = fopen("/proc/vmstat", "r");
+	unsigned long sum = 0;
+	char line[128];
+
+	if (!file)
+		err(1, "/proc/vmstat");
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)))
+			sum += strtoul(strchr(line, ' '), NULL, 10);
+	fclose(file);
+	return sum;
+}
 
 /* Pages of movable areas that nothing uses; areas of other policies have none. */
 static unsigned long free_cma(void)
 {
-	FILE *vmstat = fopen("/proc/vmstat", "r");
-	unsigned long pages = 0;
-	char line[128];
+	return vmstat("nr_free_cma ");
+}
 
-	if (!vmstat)
-		err(1, "/proc/vmstat");
-	while (fgets(line, sizeof(line), vmstat))
-		if (sscanf(line, "nr_free_cma %lu", &pages) == 1)
-			break;
-	fclose(vmstat);
-	return pages;
+/* Of pages, and of what was swapped. Each page is counted once more by its kind. */
+static unsigned long evicted(void)
+{
+	return vmstat("pgsteal_anon ") + vmstat("pgsteal_file ");
+}
+
+/* Memory that was released is not reclaimed for, before it is used. */
+static void wait_for_load(unsigned long pages)
+{
+	unsigned long enough = evicted() + pages + pages / 4 + LOAD_MORE;
+	struct timespec look = { .tv_nsec = LOAD_LOOK_NS };
+	int looks;
+
+	for (looks = 0; evicted() < enough; looks++) {
+		if (looks == LOAD_LOOKS)
+			errx(1, "nothing uses the area");
+		nanosleep(&look, NULL);
+	}
 }
 
 /*
@@ -90,7 +121,7 @@ static void once(int fd, unsigned long pages)
 int main(int argc, char **argv)
 {
 	struct timespec pause = {};
-	int fd, data = -1, repetitions, size, i;
+	int fd, data = -1, repetitions, size, i, load;
 
 	if (argc < 6)
 		errx(2, "usage: alloc BENCH REPETITIONS PAUSE_US FILL SIZE...");
@@ -98,7 +129,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOFBF, OUTPUT_MAX);
 	repetitions = atoi(argv[2]);
 	pause.tv_nsec = atol(argv[3]) * 1000;
-	if (strcmp(argv[4], "-")) {
+	load = !strcmp(argv[4], LOAD);
+	if (!load && strcmp(argv[4], "-")) {
 		data = open(argv[4], O_RDONLY);
 		if (data < 0)
 			err(1, "%s", argv[4]);
@@ -109,6 +141,8 @@ int main(int argc, char **argv)
 
 			if (data >= 0)
 				fill(data, pages);
+			if (load)
+				wait_for_load(pages);
 			/* a seq_file is read from its start: opened anew */
 			fd = open(argv[1], O_RDWR);
 			if (fd < 0)

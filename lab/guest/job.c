@@ -9,8 +9,10 @@
  * job scan DIR MIB SEED PAGES		read the file from end to end, again and again
  * job pages DIR MIB SEED PAGES	the same without read-ahead
  * job mix DIR MIB SEED PAGES		random reads and writes of 4 pages, 3 to 1
- * job compile DIR MIB SEED PAGES	read a source and its headers, work in memory,
- *					write an object; link them now and then
+ * job compile DIR MIB SEED PAGES [WORK]
+ *					read a source and its headers, work in memory,
+ *					write an object; link them now and then; with
+ *					WORK, in some pages of so many MiB
  * job chunks DIR MIB SEED PAGES	scan, 64 KiB at a time
  * job faults DIR MIB SEED PAGES	touch pages of a mapping at random
  * job walk DIR MIB SEED PAGES		the same from end to end, again and again
@@ -24,7 +26,6 @@
  */
 #include <err.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,9 +35,9 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "draw.h"
 
 #define PAGE 4096UL
-#define ZIPF 1.1
 #define MIX_PAGES 4
 #define CHUNK_PAGES 16
 
@@ -45,6 +46,7 @@
 #define HEADERS 12
 #define WORK_PAGES 512
 #define LINK_EVERY 64
+#define WORK_WRITES 4		/* one page in so many is written to */
 
 struct job {
 	char path[256];
@@ -53,19 +55,13 @@ struct job {
 	unsigned long limit;	/* accesses to do, 0: no limit */
 	unsigned long done;
 	uint64_t state;		/* of the random numbers */
-	double *zipf;		/* cumulated weights of the ranks */
 	char **more;		/* arguments */
 	char buf[CHUNK_PAGES * PAGE];
 };
 
-/* splitmix64 */
 static uint64_t rnd(struct job *job)
 {
-	uint64_t z = job->state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return draw(&job->state);
 }
 
 static int running(const struct job *job)
@@ -111,41 +107,12 @@ static void uniform(struct job *job)
 		get(job, rnd(job) % job->pages, 1);
 }
 
-static void zipf_prepare(struct job *job, unsigned long ranks)
-{
-	double sum = 0;
-	unsigned long rank;
-
-	job->zipf = malloc(ranks * sizeof(double));
-	if (!job->zipf)
-		err(1, "zipf");
-	for (rank = 0; rank < ranks; rank++)
-		job->zipf[rank] = sum += pow(rank + 1, -ZIPF);
-}
-
-/* A rank below @ranks, the small ones often. */
-static unsigned long zipf_rank(struct job *job, unsigned long ranks)
-{
-	double at = (rnd(job) >> 11) * 0x1p-53 * job->zipf[ranks - 1];
-	unsigned long low = 0, high = ranks - 1;
-
-	while (low < high) {
-		unsigned long middle = (low + high) / 2;
-
-		if (job->zipf[middle] < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void zipf(struct job *job)
 {
-	zipf_prepare(job, job->pages);
-	/* the prime spreads neighbouring ranks over the file */
+	const double *sums = zipf_sums(job->pages);
+
 	while (running(job))
-		get(job, zipf_rank(job, job->pages) * 2654435761UL % job->pages, 1);
+		get(job, zipf_rank(&job->state, sums, job->pages) * SPREAD % job->pages, 1);
 }
 
 static void scan(struct job *job)
@@ -227,6 +194,33 @@ static void mix(struct job *job)
 	}
 }
 
+/* Memory that is swapped: a third of a page is no use to compress. */
+static char *large_work(struct job *job, unsigned long pages)
+{
+	uint64_t *work = malloc(pages * PAGE);
+	unsigned long i;
+
+	if (!work)
+		err(1, "work");
+	for (i = 0; i < pages * PAGE / 8; i++)
+		work[i] = i % (PAGE / 8) < PAGE / 8 / 3 ? rnd(job) : i * 8 / PAGE;
+	return (char *)work;
+}
+
+static void use_large_work(struct job *job, volatile char *work, unsigned long pages)
+{
+	unsigned long i;
+
+	for (i = 0; i < WORK_PAGES; i++) {
+		volatile char *at = work + rnd(job) % pages * PAGE;
+
+		if (rnd(job) % WORK_WRITES)
+			(void)*at;
+		else
+			*at = i;
+	}
+}
+
 /*
  * The file is cut into sources of SOURCE_PAGES: its first quarter are headers,
  * popular by Zipf's law, half are sources, visited in a shuffled order again and
@@ -236,23 +230,27 @@ static void compile(struct job *job)
 {
 	unsigned long units = job->pages / SOURCE_PAGES, headers = units / 4;
 	unsigned long sources = units / 2, objects = units - headers - sources;
+	unsigned long large = job->more[0] ? strtoul(job->more[0], NULL, 0) << 20 >> 12 : 0;
+	const double *sums = zipf_sums(headers);
 	unsigned long unit, i, object;
-	char *work = malloc(WORK_PAGES * PAGE);
+	char *work = large ? large_work(job, large) : malloc(WORK_PAGES * PAGE);
 
 	if (!work)
 		err(1, "work");
-	zipf_prepare(job, headers);
 	for (unit = 0; running(job); unit++) {
-		unsigned long source = unit * 2654435761UL % sources;
+		unsigned long source = unit * SPREAD % sources;
 
 		object = headers + sources + source % objects;
 		for (i = 0; i < SOURCE_PAGES; i++)
 			get(job, (headers + source) * SOURCE_PAGES + i, 1);
 		for (i = 0; i < HEADERS; i++)
-			get(job, (zipf_rank(job, headers) * 40503 % headers) *
+			get(job, (zipf_rank(&job->state, sums, headers) * 40503 % headers) *
 			    SOURCE_PAGES + rnd(job) % SOURCE_PAGES, 1);
-		for (i = 0; i < WORK_PAGES; i++)
-			work[i * PAGE] = i;
+		if (large)
+			use_large_work(job, work, large);
+		else
+			for (i = 0; i < WORK_PAGES; i++)
+				work[i * PAGE] = i;
 		for (i = 0; i < SOURCE_PAGES; i += MIX_PAGES)
 			put(job, object * SOURCE_PAGES + i, MIX_PAGES);
 		if (unit % LINK_EVERY)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an idle area is worth to memory that is swapped."""
+
+from dataclasses import replace
+
+from lab import loads, workloads
+from lab.guests import Kernels
+from lab.loads import GCMA, MORE, MOVABLE, NONE, PAGES, Load
+from lab.results import Outcome
+
+AREA_MIB = MEMORY_MIB = 48
+SET_MIB = 88  # larger than memory, smaller than memory and area
+SWAP_MIB = 2 * SET_MIB  # a page that was read again keeps its place in swap while half is free
+APPS = 11
+ACCESSES = 60_000
+VARIANTS = (NONE, MOVABLE, GCMA, MORE)
+JOBS = {
+    "uniform": f"uniform {SET_MIB} {{seed}} {ACCESSES}",
+    "Zipf 1.1": f"zipf {SET_MIB} {{seed}} {ACCESSES}",
+    f"{APPS} applications in turn": (
+        f"apps {SET_MIB // APPS} {{seed}} {6 * SET_MIB * PAGES} {APPS}"
+    ),
+}
+
+KEYS = 75_000  # of about 1,200 bytes each; there are the server's text and libraries, too
+REQUESTS = 20_000
+SOCKET = "/run/redis"
+REDIS_JOBS = {
+    "Redis, keys by Zipf 1.1": f"zipf {SOCKET} {KEYS} {{seed}} {REQUESTS}",
+    "Redis, redis-benchmark": f"benchmark {SOCKET} {KEYS} {{seed}} {REQUESTS}",
+}
+REDIS_READY = f"""\
+redis-server --port 0 --unixsocket {SOCKET} --save '' --appendonly no >/tmp/log 2>&1 &
+until [ -e {SOCKET} ]; do sleep 0.01; done
+redis fill {SOCKET} {KEYS} {{seed}}"""
+
+
+def _load(name: str, step: str, swap: str) -> Load:
+    return Load(
+        f"{name}, {swap}",
+        AREA_MIB,
+        MEMORY_MIB,
+        0,
+        ":",
+        (step,),
+        settings=loads.BOTH_LRUS,
+        program="memory",
+        swap=swap,
+        swap_mib=SWAP_MIB,
+    )
+
+
+def _redis(name: str, step: str, swap: str) -> Load:
+    return replace(
+        _load(name, step, swap),
+        ready=REDIS_READY,
+        program="redis",
+        host=("redis-server", "redis-benchmark"),
+        seeds=1,  # it takes three times as long as others
+    )
+
+
+LOADS = tuple(
+    make(name, step, swap)
+    for swap in workloads.SWAPS
+    for make, jobs in ((_load, JOBS), (_redis, REDIS_JOBS))
+    for name, step in jobs.items()
+)
+
+
+def swapped(kernels: Kernels) -> Outcome:
+    """what an idle area is worth to memory that is swapped"""
+    runs, measured = loads.run("swapped", kernels, LOADS, VARIANTS)
+    places = [(load.name, setting) for load in LOADS for setting in load.settings]
+    reads = min(
+        loads.avoided(*(measured[*place, v] for v in (NONE, GCMA, MORE)), what=loads.swap_ins)
+        for place in places
+    )
+    writes = max(
+        loads.ratio(
+            measured[*place, GCMA].mean(loads.swap_outs),
+            measured[*place, NONE].mean(loads.swap_outs),
+        )
+        for place in places
+    )
+    return Outcome(
+        runs,
+        [
+            loads.swap_table(
+                "Pages read from swap and written to it",
+                measured,
+                VARIANTS,
+                f"{SET_MIB} MiB of anonymous memory, an area of {AREA_MIB} MiB beside about"
+                f" {MEMORY_MIB} MiB. One access in four writes. Redis: {KEYS:,} keys of 1,000"
+                f" bytes, set before; {REQUESTS:,} requests, of redis-benchmark of each kind.",
+            )
+        ],
+        [],
+        {"swapped-reads": reads, "swapped-writes": writes},
+    )

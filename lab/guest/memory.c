@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Jobs on memory that is swapped, repeatable: the same arguments give the same accesses.
+ *
+ * memory uniform MIB SEED ACCESSES	touch pages at random, one in four is written to
+ * memory zipf MIB SEED ACCESSES	the same, Zipf-distributed with exponent 1.1
+ * memory scan MIB SEED ACCESSES	from end to end, again and again
+ * memory beside MIB SEED ACCESSES FILE FILE_MIB
+ *					by turns a page at random, and one of FILE
+ * memory apps MIB SEED ACCESSES N	N applications of MIB each, visited as a phone's user
+ *					does: mostly one of the last, each visit touches most
+ *					of its memory
+ *
+ * Each page says of itself which it is and how often it was written to, and that is checked.
+ * Prints "filled" when each page was written to once, and at the end the number of accesses
+ * that were counted and the cycles that they took: those of the second half.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "draw.h"
+
+#define PAGE 4096UL
+#define WRITES 4		/* one in so many */
+#define VISIT_SHARE 4		/* a visit leaves out one page in so many */
+
+static uint64_t state;		/* of the random numbers */
+static unsigned char *memory;
+static uint32_t *versions;	/* of each page */
+
+static uint64_t rnd(void)
+{
+	return draw(&state);
+}
+
+/* Words in the page that are looked at: its beginning, its end, and one at random. */
+static uint64_t *word(unsigned long page, unsigned int which)
+{
+	static const unsigned int at[] = { 0, PAGE / 8 - 1, 137 };
+
+	return (uint64_t *)(memory + page * PAGE) + at[which];
+}
+
+/* What a page holds beside the words that are looked at: a third of it is no use to compress. */
+static void fill(unsigned long page)
+{
+	uint64_t *words = (uint64_t *)(memory + page * PAGE);
+	unsigned int i;
+
+	for (i = 0; i < PAGE / 8; i++)
+		words[i] = i < PAGE / 8 / 3 ? rnd() : page;
+}
+
+static void touch(unsigned long page)
+{
+	uint64_t want = (uint64_t)versions[page] << 32 | page;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		if (versions[page] && *word(page, i) != want)
+			errx(1, "page %lu is not what was written: %llx, not %llx", page,
+			     (unsigned long long)*word(page, i), (unsigned long long)want);
+	if (versions[page] && rnd() % WRITES)
+		return;
+	if (!versions[page])
+		fill(page);
+	want = (uint64_t)++versions[page] << 32 | page;
+	for (i = 0; i < 3; i++)
+		*word(page, i) = want;
+}
+
+static unsigned long uniform(unsigned long pages, unsigned long accesses)
+{
+	unsigned long i;
+
+	for (i = 0; i < accesses; i++)
+		touch(rnd() % pages);
+	return accesses;
+}
+
+static unsigned long zipf(unsigned long pages, unsigned long accesses)
+{
+	static double *sums;
+	unsigned long i;
+
+	if (!sums)
+		sums = zipf_sums(pages);
+	for (i = 0; i < accesses; i++)
+		touch(zipf_rank(&state, sums, pages) * SPREAD % pages);
+	return accesses;
+}
+
+static unsigned long scan(unsigned long pages, unsigned long accesses)
+{
+	unsigned long i;
+
+	for (i = 0; i < accesses; i++)
+		touch(i % pages);
+	return accesses;
+}
+
+static int file;
+static unsigned long file_pages;
+
+static void open_file(const char *name, unsigned long bytes)
+{
+	file = open(name, O_RDONLY);
+	if (file < 0)
+		err(1, "%s", name);
+	posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+	file_pages = bytes / PAGE;
+}
+
+static unsigned long beside(unsigned long pages, unsigned long accesses)
+{
+	static char page[PAGE];
+	unsigned long i;
+
+	for (i = 0; i < accesses; i += 2) {
+		touch(rnd() % pages);
+		if (pread(file, page, PAGE, rnd() % file_pages * PAGE) != PAGE)
+			err(1, "read");
+	}
+	return accesses;
+}
+
+static unsigned long number_of_apps = 1;
+
+/* The last one that was used is first in the list, as on a phone's screen of applications. */
+static unsigned long apps(unsigned long pages, unsigned long accesses)
+{
+	static unsigned long *recent;
+	unsigned long size = pages / number_of_apps, done = 0, i, app, rank;
+
+	if (!recent) {
+		recent = malloc(number_of_apps * sizeof(*recent));
+		if (!recent)
+			err(1, "apps");
+		for (i = 0; i < number_of_apps; i++)
+			recent[i] = i;
+	}
+	while (done < accesses) {
+		rank = 1 + (rnd() % number_of_apps) * (rnd() % number_of_apps) / number_of_apps;
+		if (rank >= number_of_apps)
+			rank = number_of_apps - 1;
+		app = recent[rank];
+		memmove(recent + 1, recent, rank * sizeof(*recent));
+		recent[0] = app;
+		for (i = 0; i < size; i++)
+			if (rnd() % VISIT_SHARE)
+				touch(app * size + i);
+		done += size;
+	}
+	return done;
+}
+
+static const struct kind {
+	const char *name;
+	unsigned long (*run)(unsigned long pages, unsigned long accesses);
+} kinds[] = {
+	{ "uniform", uniform },
+	{ "zipf", zipf },
+	{ "scan", scan },
+	{ "beside", beside },
+	{ "apps", apps },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned long pages, accesses, page, done;
+	unsigned long long start;
+	unsigned int i;
+
+	if (argc < 5)
+		errx(2, "usage: memory KIND MIB SEED ACCESSES [N | FILE FILE_MIB]");
+	for (i = 0; strcmp(kinds[i].name, argv[1]); i++)
+		if (i + 1 == sizeof(kinds) / sizeof(*kinds))
+			errx(2, "unknown job %s", argv[1]);
+	if (kinds[i].run == apps)
+		number_of_apps = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+	if (!number_of_apps)
+		errx(2, "how many applications?");
+	if (kinds[i].run == beside) {
+		if (argc < 7)
+			errx(2, "beside what?");
+		open_file(argv[5], strtoul(argv[6], NULL, 0) << 20);
+	}
+	pages = (strtoul(argv[2], NULL, 0) << 20) / PAGE * number_of_apps;
+	state = strtoul(argv[3], NULL, 0);
+	accesses = strtoul(argv[4], NULL, 0);
+	memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+	versions = calloc(pages, sizeof(*versions));
+	if (memory == MAP_FAILED || !versions)
+		err(1, "%lu pages", pages);
+	for (page = 0; page < pages; page++)
+		touch(page);
+	puts("filled");
+	fflush(stdout);
+	kinds[i].run(pages, accesses / 2);
+	start = cycles_now();
+	done = kinds[i].run(pages, accesses / 2);
+	printf("%lu %llu\n", done, cycles_now() - start);
+	return 0;
+}
