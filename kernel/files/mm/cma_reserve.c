@@ -51,6 +51,27 @@
 
 /* ------ allocation ---------------------------------------------------- */
 
+/* Lend a run of bits again: a primary is done with it, or did not get it. */
+static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
+{
+	unsigned long frame = bit << cma->order_per_bit;
+	unsigned long count = nr << cma->order_per_bit;
+	struct cma_reserve *r = cma->reserve;
+	unsigned long flags, i;
+
+	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
+		r->ops->scrub(r, frame + i, min(count - i, CMA_SETTLE));
+	smp_wmb(); /* scrubbed before the bits are clear, for who reads them */
+	spin_lock_irqsave(&cma->lock, flags);
+	bitmap_clear(r->quarantine, bit, nr);
+	bitmap_clear(r->leaving, bit, nr);
+	bitmap_clear(cma->bitmap, bit, nr);
+	spin_unlock_irqrestore(&cma->lock, flags);
+	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
+		r->ops->lend(r, frame + i, min(count - i, CMA_SETTLE));
+	atomic_long_add(count, &r->nr_available);
+}
+
 /* cma_alloc_folio() wants a compound page, of which only the head is referenced. */
 static void cma_make_compound(struct page *page, unsigned long count)
 {
@@ -84,8 +105,9 @@ static bool cma_poisoned(unsigned long pfn, unsigned long count)
  *
  * Context: process context, no lock held. Cost: O(1) and what the policy's revoke()
  * takes, plus O(@count) for what @gfp asks for.
- * Return: 0, or -EBUSY if a page of the range is poisoned: the range is released
- * then, but for the poisoned page, which stays in quarantine.
+ * Return: 0, or -EBUSY if a page of the range is poisoned, or what the policy says if it
+ * cannot let go of it: the range is given back then, but for the poisoned page, which stays
+ * in quarantine. With -EBUSY another range may be tried.
  */
 int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 		     gfp_t gfp)
@@ -93,10 +115,15 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 	unsigned long taken = ALIGN(count, 1UL << cma->order_per_bit);
 	struct cma_reserve *r = cma->reserve;
 	unsigned long i;
+	int ret;
 
 	atomic_long_sub(taken, &r->nr_available);
-	if (r->ops)
-		r->ops->revoke(r, pfn - cma->base_pfn, taken);
+	ret = r->ops ? r->ops->revoke(r, pfn - cma->base_pfn, taken) : 0;
+	if (ret) {
+		cma_give_back(cma, (pfn - cma->base_pfn) >> cma->order_per_bit,
+			      taken >> cma->order_per_bit);
+		return ret;
+	}
 	if (cma_poisoned(pfn, count)) {
 		cma_reserve_release(cma, pfn, count);
 		return -EBUSY;
@@ -168,30 +195,6 @@ static void cma_quarantine(struct cma *cma, unsigned long bit)
 				     1UL << cma->order_per_bit);
 }
 
-/* Lend a run of bits again, all of whose pages are idle. */
-static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
-{
-	unsigned long frame = bit << cma->order_per_bit;
-	unsigned long count = nr << cma->order_per_bit;
-	struct cma_reserve *r = cma->reserve;
-	unsigned long flags, i;
-
-	if (want_init_on_free())
-		for (i = 0; i < count; i++)
-			clear_highpage(cma_page(cma, frame + i));
-	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
-		r->ops->scrub(r, frame + i, min(count - i, CMA_SETTLE));
-	smp_wmb(); /* scrubbed before the bits are clear, for who reads them */
-	spin_lock_irqsave(&cma->lock, flags);
-	bitmap_clear(r->quarantine, bit, nr);
-	bitmap_clear(r->leaving, bit, nr);
-	bitmap_clear(cma->bitmap, bit, nr);
-	spin_unlock_irqrestore(&cma->lock, flags);
-	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
-		r->ops->lend(r, frame + i, min(count - i, CMA_SETTLE));
-	atomic_long_add(count, &r->nr_available);
-}
-
 /* Give released bits back to the area, those at least that are idle. */
 static void cma_settle(struct cma *cma, unsigned long bit, unsigned long end)
 {
@@ -208,6 +211,9 @@ static void cma_settle(struct cma *cma, unsigned long bit, unsigned long end)
 		if (last == bit) {
 			cma_quarantine(cma, bit++);
 		} else {
+			for (frame = bit << order; want_init_on_free() && frame < last << order;
+			     frame++)
+				clear_highpage(cma_page(cma, frame));
 			cma_give_back(cma, bit, last - bit);
 			bit = last;
 		}

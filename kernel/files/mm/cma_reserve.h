@@ -18,8 +18,8 @@ struct cma_reserve;
  * struct cma_policy - what an area is used for while nobody has allocated it
  * @name: as it is written on the command line and in the device tree
  * @create: the area becomes active: make @tenants. Boot, may sleep. 0 or an error
- * @revoke: the bits of the range were just set: when this returns, nobody touches
- *	its memory any more. Process context, no lock held
+ * @revoke: the bits of the range were just set: when this returns 0, nobody touches
+ *	its memory any more; else the range is given back. Process context, no lock held
  * @scrub: a primary left the range, whose bits are still set: forget what was in
  *	its frames before. Any context but hard interrupts, no lock held
  * @lend: the bits of the range were just cleared: it may be used again. As @scrub
@@ -32,8 +32,8 @@ struct cma_reserve;
 struct cma_policy {
 	const char *name;
 	int (*create)(struct cma_reserve *r);
-	void (*revoke)(struct cma_reserve *r, unsigned long frame,
-		       unsigned long count);
+	int (*revoke)(struct cma_reserve *r, unsigned long frame,
+		      unsigned long count);
 	void (*scrub)(struct cma_reserve *r, unsigned long frame,
 		      unsigned long count);
 	void (*lend)(struct cma_reserve *r, unsigned long frame,

@@ -19,6 +19,7 @@
  * @lent: frames that the policy may use, by its own account
  * @scrubbed: frames between scrub() and lend()
  * @largest: most frames that it was asked to scrub at once
+ * @busy: frames before this one it does not let go of
  * @wrong: calls that came in another order than they should
  */
 struct cma_kunit {
@@ -27,6 +28,7 @@ struct cma_kunit {
 	DECLARE_BITMAP(lent, KUNIT_PAGES);
 	DECLARE_BITMAP(scrubbed, KUNIT_PAGES);
 	unsigned long largest;
+	unsigned long busy;
 	unsigned int wrong;
 };
 
@@ -55,8 +57,8 @@ static int kunit_create(struct cma_reserve *r)
 	return 0;
 }
 
-static void kunit_revoke(struct cma_reserve *r, unsigned long frame,
-			 unsigned long count)
+static int kunit_revoke(struct cma_reserve *r, unsigned long frame,
+			unsigned long count)
 {
 	struct cma_kunit *k = kunit_of(r);
 
@@ -64,6 +66,7 @@ static void kunit_revoke(struct cma_reserve *r, unsigned long frame,
 	k->wrong += find_next_zero_bit(k->lent, frame + count, frame) <
 		    frame + count;
 	bitmap_clear(k->lent, frame, count);
+	return frame < k->busy ? -EBUSY : 0;
 }
 
 static void kunit_scrub(struct cma_reserve *r, unsigned long frame,
@@ -154,6 +157,26 @@ static void __init cma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page + 32,
 					    KUNIT_PAGES - 32));
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+}
+
+/* A range that the policy does not let go of is given back as it was, and the next tried. */
+static void __init cma_test_alloc_busy(struct kunit *test)
+{
+	struct cma_kunit *k = test->priv;
+	struct page *page;
+
+	memset(k->memory, 0xff, KUNIT_PAGES * PAGE_SIZE);
+	k->busy = 64;
+	page = cma_alloc(&k->cma, 32, 5, true);
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 64));
+	kunit_check(test);
+	/* also with init_on_free: the policy needs what is in it */
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory, 0xff, 64 * PAGE_SIZE));
+	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, KUNIT_PAGES - 32, 0, true));
+	kunit_check(test);
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 32));
+	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.reserve->leaving, KUNIT_PAGES));
 }
 
 /* Double release, and the like: cma_reserve_release() warns of what is refused here. */
@@ -428,6 +451,7 @@ static void __init cma_kunit_exit(struct kunit *test)
 
 static struct kunit_case __refdata cma_kunit_cases[] = {
 	KUNIT_CASE(cma_test_alloc_release),
+	KUNIT_CASE(cma_test_alloc_busy),
 	KUNIT_CASE(cma_test_refused_release),
 	KUNIT_CASE(cma_test_zeroed),
 	KUNIT_CASE(cma_test_quarantine),

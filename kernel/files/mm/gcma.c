@@ -93,7 +93,7 @@ static u32 gcma_nr_frames; /* of all of them */
 static DEFINE_PER_CPU(unsigned long, gcma_hazard);
 static unsigned long gcma_copying[BITS_TO_LONGS(NR_CPUS)];
 
-static void *gcma_mk_entry(const struct gcma *g, u32 frame, u32 word)
+void *gcma_mk_entry(const struct gcma *g, u32 frame, u32 word)
 {
 	unsigned long gen = word >> GCMA_GEN_SHIFT & GCMA_GEN_MASK;
 
@@ -147,12 +147,19 @@ static struct gcma *gcma_pick(u32 hash)
 	return gcma_locate(&at);
 }
 
+/* The area that a page would be kept in. */
+struct gcma *gcma_area(const struct address_space *mapping, pgoff_t index)
+{
+	return gcma_pick(gcma_hash(mapping, index));
+}
+
 /* ------ lists, all under gcma.lock ------------------------------------ */
 
-/* The list that a frame with a key is on, if on any. */
-static enum gcma_list gcma_list_of(const struct gcma_frame *f)
+/* The list that a frame with this word is on, if on any. */
+static enum gcma_list gcma_list_of(u32 word)
 {
-	return (atomic_read(&f->word) & GCMA_LIST_MASK) >> GCMA_LIST_SHIFT;
+	return word & GCMA_STATE_MASK ? (word & GCMA_LIST_MASK) >> GCMA_LIST_SHIFT :
+					GCMA_FREE_LIST;
 }
 
 static __always_inline void gcma_link(struct gcma *g, u32 frame,
@@ -184,7 +191,7 @@ static void gcma_unlink(struct gcma *g, u32 frame, enum gcma_list list)
  * The data and nothing else: memory tags, which copy_highpage() takes along, are those of a
  * mapping, not of the page in its file or slot.
  */
-static void gcma_copy_data(struct page *to, struct page *from)
+void gcma_copy_data(struct page *to, struct page *from)
 {
 	void *src = kmap_local_page(from), *dst = kmap_local_page(to);
 
@@ -234,13 +241,16 @@ static __always_inline bool gcma_enter(struct gcma *g, u32 frame)
 }
 
 /* After this no CPU touches the memory of the range, whose bits are set. */
-static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
-			unsigned long count)
+static int gcma_revoke(struct cma_reserve *r, unsigned long frame,
+		       unsigned long count)
 {
 	unsigned long pfn = r->cma->base_pfn + frame;
+	struct gcma *g = r->tenants;
 	unsigned int word, cpu;
 
-	smp_mb(); /* pairs with gcma_enter() */
+	smp_mb(); /* pairs with gcma_enter(), and with gcma_dirty_copy() */
+	if (gcma_nr_dirty(g) && gcma_evacuate(g, frame, count))
+		return -ENOMEM;
 	for (word = 0; word < BITS_TO_LONGS(nr_cpu_ids); word++) {
 		/* pairs with gcma_exit() */
 		unsigned long copying = smp_load_acquire(&gcma_copying[word]);
@@ -252,6 +262,7 @@ static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
 					      VAL - pfn >= count);
 		}
 	}
+	return 0;
 }
 
 /* ------ ownership of frames ------------------------------------------- */
@@ -260,7 +271,7 @@ static void gcma_revoke(struct cma_reserve *r, unsigned long frame,
  * Lend the frame again, which the caller owns, and count @what became of its copy.
  * gcma_take() finds out if it must not be lent.
  */
-static void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
+void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 {
 	struct gcma_frame *f = &g->frames[frame];
 	enum gcma_list list;
@@ -272,8 +283,10 @@ static void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 		clear_highpage(pfn_to_page(gcma_pfn(g, frame)));
 		gcma_exit();
 	}
+	if (gcma_is_dirty(g, frame))
+		gcma_dirty_clear(g, frame);
 	scoped_guard(spinlock_irqsave, &g->lock) {
-		list = gcma_list_of(f);
+		list = gcma_list_of(atomic_read(&f->word));
 		if (what == GCMA_loads)
 			gcma_note_hit(g, list);
 		gcma_unlink(g, frame, list);
@@ -291,8 +304,8 @@ static void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
  * generations only, while it holds no tenant: it is that of the tenant if the second
  * look, the cmpxchg, finds all 32 bits of the first.
  */
-static struct gcma *gcma_claim(void *entry, u32 *frame,
-			       const struct address_space *mapping, pgoff_t index)
+struct gcma *gcma_claim(void *entry, u32 *frame, const struct address_space *mapping,
+			pgoff_t index)
 {
 	struct gcma *g = gcma_rd_entry(entry, frame);
 	struct gcma_frame *f = &g->frames[*frame];
@@ -300,41 +313,60 @@ static struct gcma *gcma_claim(void *entry, u32 *frame,
 
 	if (!gcma_holds(g, *frame, word, entry))
 		return NULL;
-	if (mapping && (READ_ONCE(f->mapping) != mapping ||
-			READ_ONCE(f->index) != index))
+	/* What is nowhere else must not be lost. */
+	if (mapping ? READ_ONCE(f->mapping) != mapping || READ_ONCE(f->index) != index :
+		      gcma_is_dirty(g, *frame))
 		return NULL;
 	return atomic_cmpxchg(&f->word, word, word | GCMA_OWNER) == word ? g : NULL;
 }
 
 /*
- * Take the frame that is longest on @list, or -1. Those that cannot be lent leave the
- * list on the way, each of them once: gcma_lend() links them again. Tenants that have
- * an owner are his to put.
+ * Take a frame off @list, and its tenant with it. One that cannot be lent leaves the list,
+ * once: gcma_lend() links it again. Tenants that have an owner are his to put.
  */
+static __always_inline bool gcma_take_off(struct gcma *g, u32 frame, enum gcma_list list)
+{
+	struct gcma_frame *f = &g->frames[frame];
+	u32 word = atomic_read(&f->word);
+	bool lend;
+
+	if (word & GCMA_OWNER ||
+	    (word & GCMA_INTACT &&
+	     atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word))
+		return false;
+	gcma_unlink(g, frame, list);
+	/* Not if it is a primary's, nor if its memory is bad. */
+	lend = !gcma_revoked(g, frame) && !PageHWPoison(pfn_to_page(gcma_pfn(g, frame)));
+	if (word & GCMA_INTACT)
+		gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
+	return lend;
+}
+
+/* Take the frame that is longest on @list, or -1. */
 static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 {
 	u32 head = g->nr_frames + list, frame = g->frames[head].next, next;
 	int tries = GCMA_SCAN;
 
 	for (; tries-- && frame != head; frame = next) {
-		struct gcma_frame *f = &g->frames[frame];
-		u32 word = atomic_read(&f->word);
-		bool lend;
-
-		next = f->next;
-		if (word & GCMA_OWNER ||
-		    (word & GCMA_INTACT &&
-		     atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word))
-			continue;
-		gcma_unlink(g, frame, list);
-		/* Not if it is a primary's, nor if its memory is bad. */
-		lend = !gcma_revoked(g, frame) && !PageHWPoison(pfn_to_page(gcma_pfn(g, frame)));
-		if (word & GCMA_INTACT)
-			gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
-		if (lend)
+		next = g->frames[frame].next;
+		if (gcma_take_off(g, frame, list))
 			return frame;
 	}
 	return -1;
+}
+
+/* Take this very frame, if it is lent to nobody who needs it. */
+bool gcma_take_frame(struct gcma *g, u32 frame)
+{
+	enum gcma_list list = gcma_list_of(atomic_read(&g->frames[frame].word));
+
+	if (list == GCMA_DIRTY || g->frames[frame].next == GCMA_UNLINKED ||
+	    !gcma_take_off(g, frame, list))
+		return false;
+	if (list == GCMA_FREE_LIST)
+		g->unfilled -= !!g->unfilled;
+	return true;
 }
 
 /*
@@ -489,31 +521,64 @@ static enum vm_event_item gcma_refusal(const struct address_space *mapping,
 }
 
 /*
- * Copy a page into a frame of its own, if there is one. Returns the entry that will name
- * it; the frame remembers the other @copies of the folio meanwhile.
+ * Own a frame that was taken from a list, for the copy of a page. Returns the entry that
+ * will name it; the frame remembers the other @copies of the folio meanwhile.
  */
+void *gcma_own(struct gcma *g, u32 frame, enum gcma_list list,
+	       struct address_space *mapping, pgoff_t index, void *copies)
+{
+	struct gcma_frame *f = &g->frames[frame];
+	u32 word;
+
+	WRITE_ONCE(f->mapping, mapping);
+	WRITE_ONCE(f->index, index);
+	WRITE_ONCE(f->shadow, copies);
+	word = (atomic_read(&f->word) + BIT(GCMA_GEN_SHIFT)) | GCMA_OWNED;
+	word &= ~(GCMA_LIST_MASK | GCMA_SWAP_BIT);
+	word |= list << GCMA_LIST_SHIFT;
+	word |= gcma_is_swap(mapping) ? GCMA_SWAP_BIT : 0;
+	atomic_set(&f->word, word);
+	gcma_link(g, frame, list, true);
+	return gcma_mk_entry(g, frame, word);
+}
+
+/* The tenant is there to stay: whoever finds it may claim it. */
+void gcma_disown(struct gcma *g, u32 frame)
+{
+	atomic_fetch_andnot_release(GCMA_OWNER, &g->frames[frame].word);
+}
+
+/* Does the frame hold what @entry names, whoever owns it? */
+bool gcma_is_of(const struct gcma *g, u32 frame, void *entry)
+{
+	u32 word = atomic_read_acquire(&g->frames[frame].word);
+
+	return gcma_holds(g, frame, word & ~GCMA_OWNER, entry);
+}
+
+/* The same, and is it that page's? What an entry has room for may have wrapped. */
+bool gcma_names(const struct gcma *g, u32 frame, void *entry,
+		const struct address_space *mapping, pgoff_t index)
+{
+	const struct gcma_frame *f = &g->frames[frame];
+
+	return gcma_is_of(g, frame, entry) && READ_ONCE(f->mapping) == mapping &&
+	       READ_ONCE(f->index) == index;
+}
+
+/* Copy a page into a frame of its own, if there is one: see gcma_own(). */
 static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 			    struct address_space *mapping, pgoff_t index,
 			    struct page *page, void *copies)
 {
-	struct gcma_frame *f;
+	void *entry;
 	long frame;
-	u32 word;
 
 	scoped_guard(spinlock_irqsave, &g->lock) {
 		frame = gcma_take(g, list, admit);
 		if (frame < 0)
 			return copies;
-		f = &g->frames[frame];
-		WRITE_ONCE(f->mapping, mapping);
-		WRITE_ONCE(f->index, index);
-		WRITE_ONCE(f->shadow, copies);
-		word = (atomic_read(&f->word) + BIT(GCMA_GEN_SHIFT)) | GCMA_OWNED;
-		word &= ~(GCMA_LIST_MASK | GCMA_SWAP_BIT);
-		word |= list << GCMA_LIST_SHIFT;
-		word |= gcma_is_swap(mapping) ? GCMA_SWAP_BIT : 0;
-		atomic_set(&f->word, word);
-		gcma_link(g, frame, list, true);
+		entry = gcma_own(g, frame, list, mapping, index, copies);
 	}
 	if (!gcma_enter(g, frame)) {
 		gcma_put(g, frame, GCMA_refused_busy);
@@ -523,7 +588,7 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 	gcma_exit();
 	if (trace_gcma_copy_enabled())
 		trace_gcma_copy(mapping, index, gcma_pfn(g, frame));
-	return gcma_mk_entry(g, frame, word);
+	return entry;
 }
 
 /* Copy @nr pages of a folio that share area and sample: see gcma_hash(). */
@@ -698,7 +763,7 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 	if (trace_gcma_fill_enabled())
 		trace_gcma_fill(mapping, index + i, gcma_pfn(g, frame));
 	/* However far it was: it is what it was, as if it had been here. */
-	if (!i && gcma_list_of(f) == GCMA_HOT)
+	if (!i && gcma_list_of(atomic_read(&f->word)) == GCMA_HOT)
 		folio_set_workingset(folio);
 	WRITE_ONCE(f->shadow, filled);
 	return entry;
@@ -913,6 +978,9 @@ bool gcma_give_up(struct address_space *mapping, pgoff_t index)
 
 	if (!gcma_alive(entry))
 		return true;
+	g = gcma_rd_entry(entry, &frame);
+	if (gcma_is_dirty(g, frame))
+		return false;
 	xa_lock_irq(&mapping->i_pages);
 	g = gcma_claim(entry, &frame, mapping, index);
 	if (g && xa_load(&mapping->i_pages, index) == entry)
@@ -923,10 +991,11 @@ bool gcma_give_up(struct address_space *mapping, pgoff_t index)
 	return g || !gcma_alive(entry);
 }
 
-void *__gcma_drop_later(void *entry, void *others)
+void *__gcma_drop_later(struct address_space *mapping, pgoff_t index, void *entry,
+			void *others)
 {
 	u32 frame;
-	struct gcma *g = gcma_claim(entry, &frame, NULL, 0);
+	struct gcma *g = gcma_claim(entry, &frame, mapping, index);
 
 	if (!g)
 		return others;
@@ -985,7 +1054,7 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 		/* A snapshot of three numbers that change. */
 		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
 				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT] +
-				     g->len[GCMA_FAST]);
+				     g->len[GCMA_FAST] + g->len[GCMA_DIRTY]);
 	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
 	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
 	for (; memcg; memcg = parent_mem_cgroup(memcg)) {
@@ -1012,10 +1081,14 @@ static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
 	scoped_guard(spinlock_irqsave, &g->lock)
 		for (; count--; frame++) {
 			struct gcma_frame *f = &g->frames[frame];
-			u32 word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
+			u32 word;
 
+			/* The primary did not get it: see gcma_revoke(). */
+			if (gcma_is_dirty(g, frame))
+				continue;
+			word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
 			if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
-				gcma_unlink(g, frame, gcma_list_of(f));
+				gcma_unlink(g, frame, gcma_list_of(word));
 				gcma_count(g, GCMA_revoked, 1);
 			}
 		}
@@ -1054,7 +1127,7 @@ static int gcma_create(struct cma_reserve *r)
 	spin_lock_init(&g->lock);
 	g->counters = __alloc_percpu(GCMA_NR_COUNTERS * sizeof(long), sizeof(long));
 	g->frames = vzalloc(array_size(nr + GCMA_NR_LISTS, sizeof(*g->frames)));
-	if (!g->counters || !g->frames) {
+	if (!g->counters || !g->frames || gcma_dirty_create(g)) {
 		vfree(g->frames);
 		free_percpu(g->counters);
 		return -ENOMEM;

@@ -50,7 +50,16 @@ enum gcma_list {
 	GCMA_FOLLOW,		/* all others follow the better sample, but for */
 	GCMA_HOT,		/* those that were in use: part of the working set */
 	GCMA_FAST,		/* those on a device as fast as memory: make room first */
+	GCMA_DIRTY,		/* those that are nowhere else: never make room */
 	GCMA_NR_LISTS
+};
+
+/* What becomes of a page that is to be written to swap, and then of its frame */
+enum gcma_swap_policy {
+	GCMA_WRITE_THROUGH,	/* it is written: the copy can be thrown away */
+	GCMA_WRITE_BACK,	/* it is kept: put back and written when a primary comes */
+	GCMA_PUT_BACK,		/* the same: put back into memory */
+	GCMA_MOVE_ASIDE,	/* the same: moved to another frame */
 };
 
 #define GCMA_UNLINKED	U32_MAX
@@ -105,6 +114,11 @@ enum gcma_admission {
  * @admission: how to admit; adaptive unless an administrator said otherwise
  * @better: how to admit what follows the samples
  * @counters: see include/linux/gcma_counters.h
+ * @swap_policy: what becomes of pages that are to be written to swap
+ * @dirty_max: how many tenants may be nowhere else; new ones are in the last frames
+ * @nr_dirty: how many are, or are about to be
+ * @hand: where the last frame for one was found
+ * @dirty: which frames hold them; see mm/gcma_dirty.c
  */
 struct gcma {
 	struct cma *cma;
@@ -124,6 +138,13 @@ struct gcma {
 	enum gcma_admission admission;
 	enum gcma_admission better;
 	unsigned long __percpu *counters;
+#ifdef CONFIG_GCMA_DIRTY
+	enum gcma_swap_policy swap_policy;
+	u32 dirty_max;
+	atomic_t nr_dirty;
+	u32 hand;
+	unsigned long *dirty;
+#endif
 };
 
 /* The tenants of an area; NULL if its policy is another, or it is not active. */
@@ -153,6 +174,19 @@ static __always_inline void gcma_count(struct gcma *g, enum vm_event_item item,
 }
 
 unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item);
+void *gcma_mk_entry(const struct gcma *g, u32 frame, u32 word);
+struct gcma *gcma_area(const struct address_space *mapping, pgoff_t index);
+bool gcma_take_frame(struct gcma *g, u32 frame);
+void *gcma_own(struct gcma *g, u32 frame, enum gcma_list list,
+	       struct address_space *mapping, pgoff_t index, void *copies);
+void gcma_disown(struct gcma *g, u32 frame);
+bool gcma_is_of(const struct gcma *g, u32 frame, void *entry);
+bool gcma_names(const struct gcma *g, u32 frame, void *entry,
+		const struct address_space *mapping, pgoff_t index);
+struct gcma *gcma_claim(void *entry, u32 *frame, const struct address_space *mapping,
+			pgoff_t index);
+void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what);
+void gcma_copy_data(struct page *to, struct page *from);
 void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t index,
 		void **shadow);
 struct gcma *gcma_rd_entry(void *entry, u32 *frame);
@@ -171,6 +205,62 @@ static inline bool gcma_swap_cheap(const struct folio *folio)
 static inline bool gcma_swap_fast(const struct folio *folio)
 {
 	return false;
+}
+#endif
+
+#ifdef CONFIG_GCMA_DIRTY
+/* Does the frame hold what is nowhere else, or is about to? */
+static inline bool gcma_is_dirty(const struct gcma *g, u32 frame)
+{
+	return gcma_dirty_enabled() && test_bit(frame, g->dirty);
+}
+
+static inline unsigned long gcma_nr_dirty(const struct gcma *g)
+{
+	return atomic_read_acquire(&g->nr_dirty); /* pairs with gcma_dirty_clear() */
+}
+
+int gcma_dirty_create(struct gcma *g);
+void gcma_dirty_free(struct gcma *g);
+void gcma_dirty_clear(struct gcma *g, u32 frame);
+bool gcma_dirty_load(struct address_space *mapping, struct folio *folio, pgoff_t index,
+		     void **shadow);
+int gcma_evacuate(struct gcma *g, u32 frame, u32 count);
+int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy);
+int gcma_set_dirty_max(struct gcma *g, u32 max);
+#else
+static inline bool gcma_is_dirty(const struct gcma *g, u32 frame)
+{
+	return false;
+}
+
+static inline unsigned long gcma_nr_dirty(const struct gcma *g)
+{
+	return 0;
+}
+
+static inline int gcma_dirty_create(struct gcma *g)
+{
+	return 0;
+}
+
+static inline void gcma_dirty_free(struct gcma *g)
+{
+}
+
+static inline void gcma_dirty_clear(struct gcma *g, u32 frame)
+{
+}
+
+static inline bool gcma_dirty_load(struct address_space *mapping, struct folio *folio,
+				   pgoff_t index, void **shadow)
+{
+	return false;
+}
+
+static inline int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
+{
+	return 0;
 }
 #endif
 

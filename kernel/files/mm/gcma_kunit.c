@@ -461,7 +461,7 @@ static void kunit_check_list(struct kunit *test, enum gcma_list list,
 		if (gcma_frame_state(f) == GCMA_FREE)
 			KUNIT_ASSERT_EQ(test, list, GCMA_FREE_LIST);
 		else
-			KUNIT_ASSERT_EQ(test, list, gcma_list_of(f));
+			KUNIT_ASSERT_EQ(test, list, gcma_list_of(atomic_read(&f->word)));
 		len++;
 	}
 	KUNIT_ASSERT_EQ(test, g->frames[head].prev, prev);
@@ -2528,6 +2528,7 @@ static void __init gcma_kunit_exit(struct kunit *test)
 	gcma_nr_areas--;
 
 	cancel_delayed_work_sync(&k->cma.reserve->work);
+	gcma_dirty_free(k->g);
 	vfree(k->g->frames);
 	free_percpu(k->g->counters);
 	memset(k->g, 0, sizeof(*k->g));

@@ -45,10 +45,12 @@ void *__gcma_swap_load(struct folio *folio, swp_entry_t entry)
 {
 	struct address_space *mapping = swap_address_space(entry);
 	pgoff_t index = swap_cache_index(entry);
-	void *shadow = NULL, *there;
-	void *filled = gcma_fill(mapping, folio, index, &shadow);
+	void *shadow = NULL, *there, *filled;
 	u32 frame;
 
+	if (gcma_dirty_load(mapping, folio, index, &shadow))
+		return shadow;
+	filled = gcma_fill(mapping, folio, index, &shadow);
 	if (filled) {
 		folio_mark_uptodate(folio);
 		gcma_put_all(filled, GCMA_loads);
@@ -58,6 +60,16 @@ void *__gcma_swap_load(struct folio *folio, swp_entry_t entry)
 			gcma_count(gcma_rd_entry(there, &frame), GCMA_misses, 1);
 	}
 	return shadow;
+}
+
+void __gcma_swap_drop(struct address_space *mapping, pgoff_t index, void *entry,
+		      const struct folio *folio)
+{
+	u32 frame;
+	struct gcma *g = gcma_claim(entry, &frame, mapping, index);
+
+	if (g)
+		gcma_put(g, frame, folio_test_uptodate(folio) ? GCMA_loads : GCMA_dropped);
 }
 
 bool __gcma_swap_alive(swp_entry_t entry)

@@ -96,12 +96,73 @@ static ssize_t admission_store(struct kobject *kobj,
 
 static struct kobj_attribute admission_attr = __ATTR_RW(admission);
 
+#ifdef CONFIG_GCMA_DIRTY
+static const char * const gcma_swap_policies[] = {
+	[GCMA_WRITE_THROUGH]	= "write-through",
+	[GCMA_WRITE_BACK]	= "write-back",
+	[GCMA_PUT_BACK]		= "put-back",
+	[GCMA_MOVE_ASIDE]	= "move-aside",
+};
+
+static ssize_t swap_policy_show(struct kobject *kobj,
+				struct kobj_attribute *attr, char *buf)
+{
+	struct gcma *g = gcma_of_kobj(kobj);
+
+	return sysfs_emit(buf, "%s\n", gcma_swap_policies[READ_ONCE(g->swap_policy)]);
+}
+
+static ssize_t swap_policy_store(struct kobject *kobj,
+				 struct kobj_attribute *attr, const char *buf,
+				 size_t len)
+{
+	int ret = sysfs_match_string(gcma_swap_policies, buf);
+
+	if (ret >= 0)
+		ret = gcma_set_swap_policy(gcma_of_kobj(kobj), ret);
+	return ret < 0 ? ret : len;
+}
+
+static ssize_t dirty_max_show(struct kobject *kobj, struct kobj_attribute *attr,
+			      char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(gcma_of_kobj(kobj)->dirty_max));
+}
+
+static ssize_t dirty_max_store(struct kobject *kobj,
+			       struct kobj_attribute *attr, const char *buf,
+			       size_t len)
+{
+	u32 max;
+	int ret = kstrtou32(buf, 0, &max);
+
+	if (!ret)
+		ret = gcma_set_dirty_max(gcma_of_kobj(kobj), max);
+	return ret < 0 ? ret : len;
+}
+
+static ssize_t tenants_dirty_show(struct kobject *kobj,
+				  struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", gcma_nr_dirty(gcma_of_kobj(kobj)));
+}
+
+static struct kobj_attribute swap_policy_attr = __ATTR_RW(swap_policy);
+static struct kobj_attribute dirty_max_attr = __ATTR_RW(dirty_max);
+static struct kobj_attribute tenants_dirty_attr = __ATTR_RO(tenants_dirty);
+#endif
+
 static struct attribute *gcma_attrs[] = {
 #define GCMA_COUNTER(name) &gcma_counter_attrs[GCMA_##name - GCMA_stores].attr,
 #include <linux/gcma_counters.h>
 	&tenants_file_attr.attr,
 	&tenants_swap_attr.attr,
 	&admission_attr.attr,
+#ifdef CONFIG_GCMA_DIRTY
+	&swap_policy_attr.attr,
+	&dirty_max_attr.attr,
+	&tenants_dirty_attr.attr,
+#endif
 	NULL,
 };
 

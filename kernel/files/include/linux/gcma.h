@@ -27,6 +27,7 @@
 #define GCMA_MAX_ORDER	(XA_CHUNK_SHIFT - 1)
 
 DECLARE_STATIC_KEY_FALSE(gcma_key);
+DECLARE_STATIC_KEY_FALSE(gcma_dirty_key);
 
 /*
  * True from the moment the first area of policy gcma is active. Without
@@ -68,11 +69,18 @@ void __gcma_drop(void *entry);
 void gcma_drop_node(struct xa_node *node);
 unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
 void *__gcma_shadow(void *entry);
-void *__gcma_drop_later(void *entry, void *others);
+void *__gcma_drop_later(struct address_space *mapping, pgoff_t index, void *entry,
+			void *others);
 void __gcma_drop_all(void *dropped);
 void *__gcma_swap_load(struct folio *folio, swp_entry_t entry);
 bool __gcma_swap_alive(swp_entry_t entry);
 bool __gcma_swap_over(swp_entry_t entry);
+void __gcma_swap_drop(struct address_space *mapping, pgoff_t index, void *entry,
+		      const struct folio *folio);
+bool __gcma_swap_keeps(struct folio *folio);
+bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg);
+bool __gcma_swap_node_stays(const struct xa_node *node);
+bool __gcma_swap_lost(const struct folio *folio);
 
 /* ------ invalidation that does not wait -------------------------------- */
 
@@ -314,6 +322,12 @@ static inline bool gcma_swap_enabled(void)
 	return IS_ENABLED(CONFIG_GCMA_SWAP) && gcma_enabled();
 }
 
+/* True from the moment an area got a swap policy other than write-through. */
+static inline bool gcma_dirty_enabled(void)
+{
+	return IS_ENABLED(CONFIG_GCMA_DIRTY) && static_branch_unlikely(&gcma_dirty_key);
+}
+
 /**
  * gcma_swap_load() - fill a folio that is swapped in from its tenants
  * @folio: new, charged, locked; nobody else can find it
@@ -360,6 +374,89 @@ static inline bool gcma_swap_over(swp_entry_t entry)
 	return !gcma_swap_enabled() || __gcma_swap_over(entry);
 }
 
+/**
+ * gcma_swap_drop() - a folio was added where an entry stood in the swap cache
+ * @mapping: the part of the swap cache
+ * @index: of the slot
+ * @entry: a value entry; shadows are ignored
+ * @folio: what was added: if it was filled from a tenant that stayed, that was a load
+ *
+ * Gives the frame back. Context: i_pages lock held, not from interrupts.
+ */
+static inline void gcma_swap_drop(struct address_space *mapping, pgoff_t index,
+				  void *entry, const struct folio *folio)
+{
+	if (gcma_swap_enabled() && gcma_is_tenant(entry))
+		__gcma_swap_drop(mapping, index, entry, folio);
+}
+
+/**
+ * gcma_swap_keeps() - is a folio to be left dirty, for gcma_swap_evict()?
+ * @folio: locked, in the swap cache
+ *
+ * Return: true if there probably are frames for it, by the policy of their area.
+ * Context: may read the pages of @folio.
+ */
+static inline bool gcma_swap_keeps(struct folio *folio)
+{
+	return gcma_dirty_enabled() && __gcma_swap_keeps(folio);
+}
+
+/**
+ * gcma_swap_left() - was a folio left dirty in the swap cache, for gcma_swap_evict()?
+ * @folio: that was to be written
+ *
+ * Context: any.
+ */
+static inline bool gcma_swap_left(const struct folio *folio)
+{
+	return gcma_dirty_enabled() && folio_test_swapcache(folio) &&
+	       folio_test_dirty(folio);
+}
+
+/**
+ * gcma_swap_evict() - evict a folio of the swap cache that is dirty, without a write
+ * @folio: locked, dirty, unmapped, with no stale writable mapping in a TLB
+ * @target_memcg: as for workingset_eviction()
+ *
+ * Its copies are nowhere else then.
+ *
+ * Context: process context, no spinlock held; does not sleep, allocates nothing.
+ * Cost: O(pages of @folio).
+ * Return: true if it was removed from the swap cache, with a reference count of 0; false if
+ * it is dirty as before, and has to be written.
+ */
+static inline bool gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
+{
+	return gcma_swap_left(folio) && __gcma_swap_keeps(folio) &&
+	       __gcma_swap_evict(folio, target_memcg);
+}
+
+/**
+ * gcma_swap_node_stays() - has a node of shadows what is nowhere else?
+ * @mapping: the node's
+ * @node: full of value entries
+ *
+ * Return: true if the shadow shrinker must not delete it. Context: i_pages lock held.
+ * Cost: O(entries).
+ */
+static inline bool gcma_swap_node_stays(const struct address_space *mapping,
+					const struct xa_node *node)
+{
+	return gcma_dirty_enabled() && !mapping->host && __gcma_swap_node_stays(node);
+}
+
+/**
+ * gcma_swap_lost() - was the content of a folio lost with the memory of a frame?
+ * @folio: locked, not uptodate
+ *
+ * There is nothing to read for it on the device. Context: any.
+ */
+static inline bool gcma_swap_lost(const struct folio *folio)
+{
+	return gcma_dirty_enabled() && __gcma_swap_lost(folio);
+}
+
 /* ------ entries that go, or are looked at -------------------------------- */
 
 /**
@@ -393,9 +490,11 @@ static inline void gcma_drop(void *entry)
  *
  * Return: what gcma_drop_all() gives back the frames of.
  */
-static inline void *gcma_drop_later(void *entry, void *others)
+static inline void *gcma_drop_later(struct address_space *mapping, pgoff_t index,
+				    void *entry, void *others)
 {
-	return gcma_is_tenant(entry) ? __gcma_drop_later(entry, others) : others;
+	return gcma_is_tenant(entry) ?
+	       __gcma_drop_later(mapping, index, entry, others) : others;
 }
 
 static inline void gcma_drop_all(void *dropped)

@@ -2,7 +2,8 @@
 /*
  * Pages that were swapped out come back as they were, from the area or from the device: anonymous
  * ones and those of tmpfs, single pages and large folios, on a disk, in a file, on zram, behind
- * zswap and on a disk that fails, whatever becomes of their slots meanwhile.
+ * zswap and on a disk that fails, whatever becomes of their slots meanwhile; also those that
+ * were not written and are in the area only, whatever the primaries do.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -29,6 +30,24 @@
 #define OTHER_ID	8	/* what nobody may see */
 
 static unsigned int pages;	/* of the memory that is tested */
+
+/* Policies under which pages are not written, and what becomes of them before a primary */
+static const struct policy {
+	const char *name;
+	const char *counter;
+	bool stay;	/* in the area, as long as there are frames */
+	bool written;
+} policies[] = {
+	{ "write-back", "written_back", false, true },
+	{ "put-back", "put_back", false, false },
+	{ "move-aside", "moved_aside", true, false },
+};
+
+#define WRITE_BACK	(&policies[0])
+#define PUT_BACK	(&policies[1])
+#define MOVE_ASIDE	(&policies[2])
+
+static const struct policy *policy;	/* NULL: all pages are written */
 
 /* ------ settings of the kernel, as they were when the program began ------ */
 
@@ -114,6 +133,29 @@ static void need_swap(void)
 	if (*missing)
 		lack(lacking, "%s", missing);
 	need_gcma();
+}
+
+/* Before each test, for the last one may have left other settings. */
+static void policy_begin(const struct policy *wanted)
+{
+	int ret;
+
+	policy = wanted;
+	if (!policy || *missing)
+		return;
+	areas_restore("dirty_max");
+	ret = areas_write("swap_policy", "%s", policy->name);
+	if (ret) {
+		lacking = "dirty";
+		snprintf(missing, sizeof(missing), "swap_policy: %s", strerror(-ret));
+	}
+}
+
+static void policy_end(void)
+{
+	areas_restore("swap_policy");
+	areas_restore("dirty_max");
+	policy = NULL;
 }
 
 static void disk_begin(void)
@@ -382,6 +424,13 @@ static void swap_out(void)
 	must_out(pages);
 }
 
+/* The device as it was at first: what former tests left in the swap cache goes, too. */
+static void slots_anew(void)
+{
+	MUST(swapoff(swap_path));
+	MUST(swapon(swap_path, swap_flags));
+}
+
 static void memory_swapped(unsigned int version)
 {
 	unsigned long large;
@@ -393,12 +442,12 @@ static void memory_swapped(unsigned int version)
 		return;
 	}
 	/* with all slots free there is room for large folios */
-	MUST(swapoff(swap_path));
-	MUST(swapon(swap_path, swap_flags));
+	slots_anew();
 	large = large_out();
 	swap_out();
 	large = large_out() - large;
-	if (large < BYTES / KIB(kind->kib))
+	/* only those that are written are counted */
+	if (!policy && large < BYTES / KIB(kind->kib))
 		fail("%lu of %zu large folios were swapped out as they were", large,
 		     BYTES / KIB(kind->kib));
 }
@@ -449,10 +498,10 @@ static void loads_expect(unsigned long nr)
 static int heap, buffers[1024];
 static unsigned int nr_buffers;
 
-static void take(bool all)
+static bool take_pages(unsigned long nr)
 {
-	unsigned long begin = counter("tenants_swap"), tenants = begin;
 	struct area area;
+	int buffer;
 
 	if (!nr_buffers) {
 		need_area(&area);
@@ -460,10 +509,25 @@ static void take(bool all)
 		if (heap < 0)
 			lack("heap", "no dma-buf heap of the area");
 	}
+	if (nr_buffers == ARRAY_SIZE(buffers))
+		fail("%lu tenants stay", counter("tenants_swap"));
+	buffer = heap_alloc(heap, nr * page_size);
+	if (buffer >= 0)
+		buffers[nr_buffers++] = buffer;
+	return buffer >= 0;
+}
+
+static void must_take(unsigned long nr)
+{
+	MUST(take_pages(nr) ? 0 : -1);
+}
+
+static void take(bool all)
+{
+	unsigned long begin = counter("tenants_swap"), tenants = begin;
+
 	while (tenants && (all || tenants == begin)) {
-		if (nr_buffers == ARRAY_SIZE(buffers))
-			fail("%lu tenants stay", tenants);
-		buffers[nr_buffers++] = MUST(heap_alloc(heap, (all ? 512 : 128) * page_size));
+		must_take(all ? 512 : 128);
 		tenants = counter("tenants_swap");
 	}
 }
@@ -627,7 +691,8 @@ static void taken_by_primary(void)
 	memory_check();
 	loads = counter("loads_swap") - loads;
 	reads = vm_event("pswpin") - reads;
-	if (!left || !loads || !reads)
+	/* a large folio of which a page is missing is read as a whole */
+	if (!left || (!loads && !kind->kib) || !reads)
 		fail("of %lu tenants %lu were loaded, %lu pages were read", left, loads, reads);
 	memory_write(0, pages, 2);
 	out(pages / 2);
@@ -974,20 +1039,44 @@ static void group_set(const char *name, unsigned long number)
 	MUST(write_file(path, "%lu", number) ? -1 : 0);
 }
 
+static unsigned long group_event(const char *file, const char *key)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", group, file);
+	return event_in(path, key);
+}
+
 /* The pages that this process gets from now on are the group's. */
 static void group_enter(void)
 {
-	snprintf(group, sizeof(group), CGROUP_ROOT "/gcma-swap-%d", getpid());
-	MUST(mkdir(group, 0700));
 	group_set("memory.max", MIB(64));
 	group_set("memory.swap.max", MIB(64));
 	group_set("cgroup.procs", getpid());
 }
 
-static void group_leave(void)
+/* Makes a group for a process that does the test: if it is killed, the group tells why. */
+static void in_group(void (*fn)(void))
 {
-	write_file(CGROUP_ROOT "/cgroup.procs", "%d", getpid());
+	int status;
+	pid_t pid;
+
+	need_swap();
+	snprintf(group, sizeof(group), CGROUP_ROOT "/gcma-swap-%d", getpid());
+	MUST(mkdir(group, 0700));
+	pid = background(fn);
+	MUST(waitpid(pid, &status, 0));
+	if (WIFSIGNALED(status))
+		diag("killed by signal %d; of the group for lack of memory: %lu, of all: %lu",
+		     WTERMSIG(status), group_event("memory.events", "oom_kill"),
+		     vm_event("oom_kill"));
+	if (status)
+		diag("%lu times at its limit, %lu pages found no place in swap",
+		     group_event("memory.events", "max"),
+		     group_event("memory.swap.events", "fail"));
 	rmdir(group);
+	if (status)
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
 }
 
 static void group_out(void)
@@ -1004,7 +1093,25 @@ static void group_out(void)
 	}
 }
 
-static void limited(void)
+/*
+ * Reclaim shortens the active list of a group without file pages only if the group's statistics
+ * say that the inactive one is short, and the kernel adds them up every 2 s: a group whose pages
+ * were all activated in between is killed, with any policy of any area.
+ */
+static void write_and_check(unsigned int version)
+{
+	for (unsigned int i = 0; i < pages; i += 32) {
+		memory_write(i, 32, version);
+		flush_statistics();
+	}
+	for (unsigned int i = 0; i < pages; i++) {
+		page_check(i);
+		if (i % 32 == 31)
+			flush_statistics();
+	}
+}
+
+static void limits(void)
 {
 	unsigned long current, swapped;
 
@@ -1032,14 +1139,17 @@ static void limited(void)
 	group_set("memory.swap.max", 2 * BYTES);
 	memory = memory_map();
 	for (unsigned int version = 2; version < 5; version++) {
-		memory_write(0, pages, version);
-		memory_check();
+		write_and_check(version);
 		swapped = swapped_bytes();
 		current = group_number("memory.swap.current");
 		if (!swapped || swapped > current || current > 2 * BYTES)
 			fail("%lu bytes are in swap, %lu charged", swapped, current);
 	}
-	group_leave();
+}
+
+static void limited(void)
+{
+	in_group(limits);
 }
 
 static void only_zeroes(void)
@@ -1163,14 +1273,14 @@ static void steps_end(void)
 	diag("%lu pages checked", atomic_load(&checks));
 }
 
-static void all_at_once(bool more)
+static void all_at_once(unsigned long wanted)
 {
 	pid_t pids[3];
 
 	need_swap();
 	pids[0] = reclaim_all_the_time();
 	pids[1] = background(primaries);
-	steps_begin(soaking() ? 1000000 : more ? 5000 : 1000);
+	steps_begin(soaking() ? 1000000 : wanted);
 	pids[2] = background(forks);
 	steps_end();
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
@@ -1179,29 +1289,34 @@ static void all_at_once(bool more)
 
 static void random_steps(void)
 {
-	all_at_once(kind->is & SINGLE);
+	all_at_once(kind->is & SINGLE && !policy ? 5000 : 1000);
+}
+
+/* To the device, or to the area only */
+static unsigned long pages_out(void)
+{
+	return vm_event("pswpout") + (policy ? counter("stores_dirty") : 0);
 }
 
 static void off_and_on(void)
 {
-	unsigned long writes, rounds = 0;
+	unsigned long out, rounds = 0;
 	pid_t pid;
 
 	need_swap();
-	writes = vm_event("pswpout");
+	out = pages_out();
 	pid = reclaim_all_the_time();
 	steps_begin(soaking() ? 500000 : 500);
 	for (; steps_go_on() || rounds < 3; rounds++) {
-		MUST(swapoff(swap_path));
-		MUST(swapon(swap_path, swap_flags));
+		slots_anew();
 		usleep(50000);
 	}
 	steps_end();
 	stop(pid);
-	writes = vm_event("pswpout") - writes;
-	diag("%lu rounds, %lu pages written", rounds, writes);
-	if (writes < 50)
-		fail("%lu pages were swapped out", writes);
+	out = pages_out() - out;
+	diag("%lu rounds, %lu pages swapped out", rounds, out);
+	if (out < 50)
+		fail("%lu pages were swapped out", out);
 }
 
 /* ------ zswap in front of a disk ---------------------------------------- */
@@ -1213,10 +1328,11 @@ static void zswap_full(bool full)
 
 static void swapped_to_zswap(unsigned int version)
 {
-	unsigned long stores, cheap = counter("refused_cheap");
+	unsigned long stores, cheap;
 
 	need_swap();
 	zswap_full(false);
+	cheap = counter("refused_cheap");
 	stores = vm_event("zswpout");
 	loads_watch();
 	memory_swapped(version);
@@ -1228,13 +1344,24 @@ static void swapped_to_zswap(unsigned int version)
 
 static void in_zswap(void)
 {
-	unsigned long stores = counter("stores_swap"), writes = vm_event("pswpout"), loads;
+	unsigned long stores, writes, loads;
 
+	need_swap();
+	/*
+	 * What zswap was writing back when its process ended stays in the swap cache, clean, until
+	 * reclaim finds it, as if it had been swapped out now.
+	 */
+	slots_anew();
+	stores = counter("stores_swap");
+	writes = vm_event("pswpout");
 	swapped_to_zswap(1);
 	stores = counter("stores_swap") - stores;
 	writes = vm_event("pswpout") - writes;
-	/* another process of the group may have had a page that does not compress */
-	if (stores > 4 || writes > 4)
+	/*
+	 * Another process of the group may have pages that do not compress, or that it read back
+	 * since: those are evicted without being written.
+	 */
+	if (stores > pages / 16 || writes > pages / 16)
 		fail("%lu pages are in the area, %lu were written", stores, writes);
 	loads = vm_event("zswpin");
 	memory_check();
@@ -1315,7 +1442,7 @@ static void steps_in_zswap(void)
 
 	need_swap();
 	pid = background(fill_and_drain);
-	all_at_once(false);
+	all_at_once(1000);
 	stop(pid);
 	zswap_full(false);
 	back = vm_event("zswpwb") - back;
@@ -1460,6 +1587,446 @@ static void unwritable_in_part(void)
 	disk_fails(false);
 }
 
+/* ------ pages that are nowhere but in the area ---------------------------- */
+
+static void dirty_expect(unsigned long low, unsigned long high)
+{
+	unsigned long dirty = counter("tenants_dirty");
+
+	if (dirty < low || dirty > high)
+		fail("%lu pages are in the area only, not %lu to %lu", dirty, low, high);
+}
+
+#define NO_LIMIT	(~0ul)
+
+/* All but those that somebody held for a moment */
+static unsigned long nearly(unsigned long nr)
+{
+	return nr - nr / 16;
+}
+
+static void swapped_dirty(unsigned int version)
+{
+	memory_swapped(version);
+	dirty_expect(nearly(pages), NO_LIMIT);
+}
+
+static void vmstat_agrees(void)
+{
+	static const char * const names[] = {
+		"stores_dirty", "moved_aside", "put_back", "written_back",
+	};
+	char key[32];
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(key, sizeof(key), "gcma_%s", names[i]);
+		if (vm_event(key) != counter(names[i]))
+			fail("%s of /proc/vmstat is %lu, that of the areas %lu", key, vm_event(key),
+			     counter(names[i]));
+	}
+}
+
+static void unwritten(void)
+{
+	unsigned long stores, writes;
+
+	need_swap();
+	stores = counter("stores_dirty");
+	writes = vm_event("pswpout");
+	swapped_dirty(1);
+	for (unsigned int version = 2; version < 5; version++) {
+		loads_watch();
+		memory_check();
+		loads_expect(pages);
+		memory_write(0, pages / 2, version);
+		swap_out();
+	}
+	memory_check();
+	stores = counter("stores_dirty") - stores;
+	writes = vm_event("pswpout") - writes;
+	if (stores < nearly(4 * pages) || writes > pages / 16)
+		fail("%lu pages are in the area only, %lu were written", stores, writes);
+	vmstat_agrees();
+}
+
+/* Primaries have each of so many parts of the area. */
+#define PARTS		32
+#define MIDDLE		20	/* the first one of those that dirty tenants are in */
+#define MIDDLE_PARTS	4	/* they may be in the last half of the area only */
+
+static unsigned long parts(unsigned int nr)
+{
+	struct area area;
+
+	need_area(&area);
+	return area.pages / PARTS * nr;
+}
+
+/* There are frames for them above a primary that takes theirs. */
+static void swapped_to_the_middle(void)
+{
+	memory_new();
+	memory_write(0, pages, 1);
+	/* the lowest part that is free, each time */
+	for (unsigned int i = 0; i < PARTS; i++)
+		must_take(parts(1));
+	for (unsigned int i = 0; i < MIDDLE_PARTS; i++) {
+		close(buffers[MIDDLE + i]);
+		buffers[MIDDLE + i] = -1;
+	}
+	swap_out();
+	give_back();
+	dirty_expect(nearly(pages), NO_LIMIT);
+}
+
+static void make_way(void)
+{
+	unsigned long tenants, moves, writes;
+
+	swapped_to_the_middle();
+	tenants = counter("tenants_dirty");
+	moves = counter(policy->counter);
+	writes = vm_event("pswpout");
+	must_take(parts(MIDDLE + MIDDLE_PARTS));
+	moves = counter(policy->counter) - moves;
+	writes = vm_event("pswpout") - writes;
+	if (moves < nearly(tenants) || (policy->written ? writes < nearly(tenants) :
+							 writes > pages / 16))
+		fail("%lu of %lu pages are %s, %lu were written", moves, tenants, policy->counter,
+		     writes);
+	dirty_expect(policy->stay ? nearly(tenants) : 0, policy->stay ? tenants : 0);
+	memory_check();
+	give_back();
+	memory_write(0, pages, 2);
+	swap_out();
+	memory_check();
+}
+
+/* The policy is to move them, but there is no frame for them. */
+static void no_frame_left(void)
+{
+	unsigned long tenants, back;
+
+	swapped_to_the_middle();
+	must_take(parts(MIDDLE + MIDDLE_PARTS));
+	tenants = counter("tenants_dirty");
+	back = counter("put_back");
+	must_take(parts(PARTS - MIDDLE - MIDDLE_PARTS));
+	back = counter("put_back") - back;
+	if (tenants < nearly(pages) || back < nearly(tenants))
+		fail("%lu of %u pages stayed in the area, and %lu of these were put back", tenants,
+		     pages, back);
+	dirty_expect(0, 0);
+	memory_check();
+	give_back();
+	memory_check();
+}
+
+static void push_past_the_area(void)
+{
+	for (int i = 0; i < 3; i++) {
+		MUST(madvise(memory, BYTES, MADV_PAGEOUT));
+		push_out(BYTES);
+	}
+}
+
+static void taken_again_and_again(void)
+{
+	memory_new();
+	for (unsigned int version = 1; version < 5; version++) {
+		memory_write(0, pages, version);
+		swap_out();
+		take(true);
+		dirty_expect(0, 0);
+		if (version % 2)
+			memory_check();
+		push_past_the_area();
+		memory_check();
+		give_back();
+	}
+}
+
+/* There is no memory for what is in the way of primaries, who get what they can. */
+static void no_memory_left(void)
+{
+	pages = MAX_PAGES;
+	memory_new();
+	group_enter();
+	group_set("memory.max", BYTES / 8 * 7);
+	group_set("memory.swap.max", 2 * BYTES);
+	for (unsigned int version = 1; version < 4; version++) {
+		memory_write(0, pages, version);
+		dirty_expect(1, NO_LIMIT);
+		while (counter("tenants_dirty") && take_pages(512))
+			;
+		diag("%lu pages stayed in the area", counter("tenants_dirty"));
+		memory_check();
+		give_back();
+		memory_check();
+	}
+}
+
+static void taken_at_the_limit(void)
+{
+	in_group(no_memory_left);
+}
+
+static void area_set(const char *name, const char *word)
+{
+	int ret = areas_write(name, "%s", word);
+
+	if (ret)
+		fail("%s cannot be set to %s: %s", name, word, strerror(-ret));
+	if (!areas_have(name, word))
+		fail("%s was set to %s, and is not", name, word);
+}
+
+static void dirty_max(unsigned long max)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), "%lu", max);
+	area_set("dirty_max", word);
+}
+
+static const char * const words[] = { "write-through", "move-aside", "put-back", "write-back" };
+
+static void switched(void)
+{
+	memory_new();
+	for (unsigned int w = 0; w < ARRAY_SIZE(words); w++) {
+		memory_write(0, pages, w + 1);
+		swap_out();
+		dirty_expect(nearly(pages), NO_LIMIT);
+		area_set("swap_policy", words[w]);
+		if (!strcmp(words[w], "write-through"))
+			dirty_expect(0, 0);
+		memory_check();
+		area_set("swap_policy", policy->name);
+	}
+}
+
+#define FREED_AT_ONCE	64	/* slots that a CPU keeps until it frees them */
+
+/* Also those that nobody needs any more, and that are not freed yet, make way. */
+static void gone(void)
+{
+	for (int round = 0; round < 2; round++) {
+		pages = MAX_PAGES;
+		swapped_dirty(1);
+		memory_gone();
+		dirty_expect(0, FREED_AT_ONCE * sysconf(_SC_NPROCESSORS_ONLN));
+		if (round)
+			area_set("swap_policy", "write-through");
+		else
+			take(true);
+		dirty_expect(0, 0);
+		give_back();
+	}
+}
+
+static void never_dirty(void)
+{
+	unsigned long stores;
+
+	need_swap();
+	stores = counter("stores_dirty");
+	memory_swapped(1);
+	memory_check();
+	memory_write(0, pages, 2);
+	swap_out();
+	memory_check();
+	stores = counter("stores_dirty") - stores;
+	if (stores)
+		fail("%lu pages were in the area only", stores);
+}
+
+static void none_allowed(void)
+{
+	unsigned long writes = vm_event("pswpout");
+
+	need_swap();
+	dirty_max(0);
+	never_dirty();
+	writes = vm_event("pswpout") - writes;
+	if (writes < nearly(2 * pages))
+		fail("%lu pages were written", writes);
+}
+
+static void more_than_allowed(void)
+{
+	unsigned long writes;
+
+	memory_new();
+	dirty_max(pages / 4);
+	for (unsigned int version = 1; version < 4; version++) {
+		memory_write(0, pages, version);
+		writes = vm_event("pswpout");
+		swap_out();
+		writes = vm_event("pswpout") - writes;
+		dirty_expect(1, pages / 4);
+		if (writes < pages / 2)
+			fail("%lu pages were written", writes);
+		memory_check();
+	}
+}
+
+static void fewer_allowed(void)
+{
+	swapped_dirty(1);
+	for (unsigned int max = pages / 2; max; max /= 4) {
+		dirty_max(max);
+		dirty_expect(0, max);
+	}
+	dirty_max(0);
+	dirty_expect(0, 0);
+	memory_check();
+}
+
+static void wrong_words(void)
+{
+	static const struct {
+		const char *file;
+		const char *word;
+	} wrong[] = {
+		{ "swap_policy", "write" },
+		{ "swap_policy", "Put-Back" },
+		{ "swap_policy", "move-asides" },
+		{ "swap_policy", "put-back move-aside" },
+		{ "swap_policy", "1" },
+		{ "swap_policy", "\n" },
+		{ "dirty_max", "-1" },
+		{ "dirty_max", "half" },
+		{ "dirty_max", "1 2" },
+		{ "dirty_max", "\n" },
+		{ "dirty_max", "4294967295" },	/* more than an area has */
+	};
+	unsigned long max;
+
+	swapped_dirty(1);
+	max = counter("dirty_max");
+	for (unsigned int i = 0; i < ARRAY_SIZE(wrong); i++) {
+		int ret = areas_write(wrong[i].file, "%s", wrong[i].word);
+
+		if (ret != -EINVAL)
+			fail("%s takes '%s': %d", wrong[i].file, wrong[i].word, ret);
+		if (!areas_have("swap_policy", policy->name) || counter("dirty_max") != max)
+			fail("'%s' changed %s", wrong[i].word, wrong[i].file);
+	}
+	dirty_expect(nearly(pages), NO_LIMIT);
+	memory_check();
+}
+
+static void switch_all_the_time(void)
+{
+	struct area area;
+	u64 rnd = 5;
+
+	need_area(&area);
+	for (;;) {
+		const char *word = words[random_below(&rnd, ARRAY_SIZE(words))];
+		int ret;
+
+		if (random_below(&rnd, 4))
+			ret = areas_write("swap_policy", "%s", word);
+		else
+			ret = areas_write("dirty_max", "%lu", random_below(&rnd, 2) ? area.pages :
+					  (unsigned long)random_below(&rnd, area.pages));
+		/* there may be no memory for them just now */
+		if (ret && ret != -EBUSY && ret != -ENOMEM)
+			fail("a setting of the area: %s", strerror(-ret));
+		usleep(random_below(&rnd, 10000));
+	}
+}
+
+/* Other steps together check 50,000 pages; if there is time, a million each. */
+static void steps_while_switched(void)
+{
+	unsigned long stores, moved, back;
+	pid_t pid;
+
+	need_swap();
+	stores = counter("stores_dirty");
+	moved = counter("moved_aside");
+	back = counter("put_back");
+	pid = background(switch_all_the_time);
+	all_at_once(6000);
+	stop(pid);
+	stores = counter("stores_dirty") - stores;
+	moved = counter("moved_aside") - moved;
+	back = counter("put_back") - back;
+	diag("%lu pages in the area only, %lu moved aside, %lu put back", stores, moved, back);
+	if (!stores || !(moved + back))
+		fail("no policy was at work");
+}
+
+static void zswap_use(bool on)
+{
+	MUST(write_file(ZSWAP "enabled", "%c", on ? 'Y' : 'N') ? -1 : 0);
+}
+
+/* Some pages are in the area only, then others in zswap, in whatever slots. */
+static void zswap_comes_and_goes(void)
+{
+	unsigned long stores;
+
+	need_swap();
+	zswap_full(false);
+	zswap_use(false);
+	swapped_dirty(1);
+	zswap_use(true);
+	stores = counter("stores_dirty");
+	for (unsigned int i = 0; i < pages; i += 2) {
+		page_check(i);
+		memory_write(i, 1, 2);
+	}
+	must_out(pages / 2);
+	stores = counter("stores_dirty") - stores;
+	if (stores)
+		fail("%lu pages went past zswap", stores);
+	zswap_use(false);
+	for (unsigned int i = 0; i < pages; i += 3) {
+		page_check(i);
+		memory_write(i, 1, 3);
+	}
+	must_out(pages / 3);
+	memory_check();
+	memory_write(0, pages, 4);
+	swap_out();
+	dirty_expect(nearly(pages), NO_LIMIT);
+	memory_check();
+	zswap_use(true);
+}
+
+/* They are put back, and stay in memory. */
+static void unwritable_before_a_primary(void)
+{
+	unsigned long back;
+
+	prepare_failing();
+	swapped_dirty(1);
+	disk_fails(true);
+	back = counter("put_back");
+	take(true);
+	back = counter("put_back") - back;
+	push_past_the_area();
+	memory_check();
+	if (back < nearly(pages))
+		fail("%lu pages were put back", back);
+	give_back();
+	/* there is room for them again */
+	memory_write(0, pages, 2);
+	swap_out();
+	area_set("swap_policy", "write-through");
+	dirty_expect(0, 0);
+	push_past_the_area();
+	memory_check();
+	disk_fails(false);
+	area_set("swap_policy", policy->name);
+	swap_out();
+	memory_check();
+}
+
 /* ------ what is read, and how it is accounted -------------------------------- */
 
 #define CLUSTER		"/proc/sys/vm/page-cluster"
@@ -1588,9 +2155,17 @@ static const struct test tests[] = {
 	  "survive swapoff, and others come to their slots" },
 	{ swapped_on_again, ANY | SINGLE, NEED_LOADS,
 	  "are new on a device that is used again with other content" },
-	{ taken_by_primary, ALL, NEED_LOADS, "come from the device when a primary took the area" },
 	{ only_zeroes, ANY | SINGLE, NEED_STORES, "of zeroes do not go to the area" },
+	{}
+};
+
+static const struct test steps_tests[] = {
 	{ random_steps, ALL, NEED_LOADS, "survive primaries, reclaim, forks, all at once" },
+	{}
+};
+
+static const struct test through_tests[] = {
+	{ taken_by_primary, ALL, NEED_LOADS, "come from the device when a primary took the area" },
 	{}
 };
 
@@ -1607,7 +2182,60 @@ static const struct test more_tests[] = {
 	{ by_system_calls, TMPFS | SINGLE | LARGE, NEED_LOADS,
 	  "are what read(2) and write(2) see" },
 	{ limited, ANY | SINGLE, NEED_LOADS, "are charged to their group, and survive its limits" },
+	{}
+};
+
+static const struct test off_tests[] = {
 	{ off_and_on, ANY | SINGLE, NEED_LOADS, "survive swapoff and swapon again and again" },
+	{}
+};
+
+static const struct test dirty_tests[] = {
+	{ unwritten, ALL, NEED_LOADS, "are not written while there is room" },
+	{ make_way, ALL, NEED_STORES, "make way for a primary" },
+	{ taken_again_and_again, ALL, NEED_STORES, "survive primaries that take everything" },
+	{ taken_at_the_limit, ANY | SINGLE, NEED_STORES, "do when their group is at its limit" },
+	{ switched, ANY | SINGLE, NEED_STORES, "survive another policy" },
+	{ gone, ANY | SINGLE, NEED_STORES, "that are gone are in nobody's way" },
+	{}
+};
+
+static const struct test move_aside_tests[] = {
+	{ no_frame_left, ANY | SINGLE | LARGE, NEED_STORES, "are put back if no frame is left" },
+	{}
+};
+
+/* The same under all policies */
+static const struct test settings_tests[] = {
+	{ none_allowed, ANY | SINGLE, NEED_LOADS, "are written if none may be in the area only" },
+	{ more_than_allowed, ANY | SINGLE, NEED_LOADS, "are written that are too many" },
+	{ fewer_allowed, ANY | SINGLE, NEED_STORES, "are in memory when fewer are allowed" },
+	{ wrong_words, ANON | SINGLE, NEED_LOADS, "stay where they are when a setting is wrong" },
+	{}
+};
+
+static const struct test switch_tests[] = {
+	{ steps_while_switched, ANY | SINGLE, NEED_LOADS, "survive policies that change" },
+	{}
+};
+
+static const struct test never_tests[] = {
+	{ never_dirty, ANY | SINGLE, NEED_LOADS, "are never in the area only" },
+	{}
+};
+
+static const struct test zswap_dirty_tests[] = {
+	{ never_dirty, ANY | SINGLE, NEED_NOTHING, "are never in the area only" },
+	{ zswap_comes_and_goes, ANY | SINGLE, NEED_LOADS, "survive zswap coming and going" },
+	{ steps_in_zswap, ANY | SINGLE, NEED_NOTHING, "survive a pool that is filled and drained" },
+	{}
+};
+
+static const struct test failing_dirty_tests[] = {
+	{ unread, ANY | SINGLE, NEED_LOADS, "in the area are not read" },
+	{ unwritable_before_a_primary, ANY | SINGLE, NEED_LOADS,
+	  "that cannot be written stay in memory" },
+	{ unwritable_in_part, ANY | SINGLE, NEED_STORES, "of which some cannot be written do" },
 	{}
 };
 
@@ -1645,15 +2273,33 @@ static const struct device {
 	void (*begin)(void);
 	void (*end)(void);
 	unsigned int kinds;		/* what it takes as it is */
-	const struct test *tests[3];
+	const struct policy *policy;
+	const struct test *tests[6];
 } devices[] = {
-	{ "disk", disk_begin, disk_end, ALL, { tests, more_tests, disk_tests } },
-	{ "two disks", disks_begin, disks_end, ANY | SINGLE, { tests } },
-	{ "a file on ext4", ext4_begin, file_end, ANY | SINGLE, { tests } },
-	{ "zram", zram_begin, zram_end, ALL, { tests, more_tests, zram_tests } },
+	{ "disk", disk_begin, disk_end, ALL, NULL,
+	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests } },
+	{ "two disks", disks_begin, disks_end, ANY | SINGLE, NULL,
+	  { tests, steps_tests, through_tests } },
+	{ "a file on ext4", ext4_begin, file_end, ANY | SINGLE, NULL,
+	  { tests, steps_tests, through_tests } },
+	/* The policies differ in what becomes of pages when a primary comes. */
+	{ "disk, put-back", disk_begin, disk_end, ANY | SINGLE | KIB64, PUT_BACK,
+	  { tests, steps_tests, more_tests, off_tests, dirty_tests, settings_tests } },
+	{ "disk, write-back", disk_begin, disk_end, ANY | SINGLE, WRITE_BACK,
+	  { steps_tests, dirty_tests } },
+	{ "disk, move-aside", disk_begin, disk_end, ANY | SINGLE | MIB2, MOVE_ASIDE,
+	  { steps_tests, dirty_tests, move_aside_tests } },
+	{ "disk, all policies", disk_begin, disk_end, ANY | SINGLE, PUT_BACK, { switch_tests } },
+	{ "zram", zram_begin, zram_end, ALL, NULL,
+	  { tests, steps_tests, through_tests, more_tests, off_tests, zram_tests } },
+	{ "zram, put-back", zram_begin, zram_end, ANY | SINGLE, PUT_BACK, { never_tests } },
 	/* behind zram: see settings_restore() */
-	{ "zswap", zswap_begin, zswap_end, ANY | SINGLE, { zswap_tests } },
-	{ "a failing disk", failing_begin, failing_end, ANY | SINGLE, { failing_tests } },
+	{ "zswap", zswap_begin, zswap_end, ANY | SINGLE, NULL, { zswap_tests } },
+	{ "zswap, put-back", zswap_begin, zswap_end, ANY | SINGLE, PUT_BACK,
+	  { zswap_dirty_tests } },
+	{ "a failing disk", failing_begin, failing_end, ANY | SINGLE, NULL, { failing_tests } },
+	{ "a failing disk, write-back", failing_begin, failing_end, ANY | SINGLE, WRITE_BACK,
+	  { failing_dirty_tests } },
 };
 
 /* How many tests that are, or, if @go, what becomes of them */
@@ -1673,9 +2319,11 @@ static unsigned int device_tests(const struct device *device, bool go)
 				if (kinds[k].is & ~test->kinds)
 					continue;
 				nr++;
-				if (go)
-					run(test->fn, test->need, "%s: %s %s", device->name,
-					    kinds[k].name, test->name);
+				if (!go)
+					continue;
+				policy_begin(device->policy);
+				run(test->fn, test->need, "%s: %s %s", device->name, kinds[k].name,
+				    test->name);
 			}
 		}
 	}
@@ -1699,6 +2347,7 @@ int main(void)
 		devices[d].begin();
 		device_tests(&devices[d], true);
 		devices[d].end();
+		policy_end();
 		settings_restore();
 	}
 	return finish();

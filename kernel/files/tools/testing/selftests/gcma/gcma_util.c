@@ -94,17 +94,14 @@ int write_file(const char *path, const char *fmt, ...)
 	return ret;
 }
 
-unsigned long vm_event(const char *key)
+unsigned long event_in(const char *path, const char *key)
 {
+	FILE *file = fopen(path, "re");
 	unsigned long number;
 	char name[128];
-	FILE *file;
 
-	/* fold what the CPUs still keep to themselves */
-	write_file("/proc/sys/vm/stat_refresh", "1");
-	file = fopen("/proc/vmstat", "re");
 	if (!file)
-		fail("/proc/vmstat: %s", strerror(errno));
+		fail("%s: %s", path, strerror(errno));
 	while (fscanf(file, "%127s %lu", name, &number) == 2) {
 		if (!strcmp(name, key)) {
 			fclose(file);
@@ -112,7 +109,14 @@ unsigned long vm_event(const char *key)
 		}
 	}
 	fclose(file);
-	fail("/proc/vmstat: no %s", key);
+	fail("%s: no %s", path, key);
+}
+
+unsigned long vm_event(const char *key)
+{
+	/* fold what the CPUs still keep to themselves */
+	write_file("/proc/sys/vm/stat_refresh", "1");
+	return event_in("/proc/vmstat", key);
 }
 
 int shell(const char *fmt, ...)
@@ -177,7 +181,7 @@ void skip(const char *fmt, ...)
 
 /* What a machine may lack. Kinds of volumes are among it, by their types. */
 static const char * const resources[] = {
-	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "debugfs",
+	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "debugfs", "dirty",
 	"encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap", "hugetlb", "kpageflags",
 	"ksm", "loop", "nullblk", "policy", "squashfs", "swap", "thp", "userfaultfd", "xfs", "zram",
 	"zswap",
@@ -300,7 +304,8 @@ void run(void (*fn)(void), enum need need, const char *name, ...)
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 			diag("not done after %u s", seconds);
 		else if (WIFSIGNALED(status))
-			diag("killed by signal %d", WTERMSIG(status));
+			diag("killed by signal %d (since boot, %lu processes for lack of memory)",
+			     WTERMSIG(status), vm_event("oom_kill"));
 		printf("not ok %u %s\n", results.number, text);
 	}
 	fflush(stdout);
@@ -362,11 +367,14 @@ void fail_allocations(bool on)
 
 /* Areas */
 
+/* What tests write to */
+static const char * const area_files[] = { "admission", "swap_policy", "dirty_max" };
+
 static struct {
 	unsigned int nr;
 	struct {
 		char name[NAME_MAX + 1];
-		char admission[32];	/* to restore */
+		char was[ARRAY_SIZE(area_files)][32];	/* to restore */
 		bool gcma;
 	} area[MAX_AREAS];
 } areas;
@@ -392,28 +400,63 @@ static void areas_find(void)
 		closedir(dir);
 }
 
-/* Adaptive admission is measured elsewhere; here a page that may be stored has to be. */
-static void areas_admit_always(void)
+static bool area_read(unsigned int i, const char *name, char *word, size_t size)
 {
-	for (unsigned int i = 0; i < areas.nr; i++) {
-		char path[PATH_MAX];
+	char path[PATH_MAX];
 
-		snprintf(path, sizeof(path), CMA_SYSFS "/%s/admission", areas.area[i].name);
-		if (areas.area[i].gcma &&
-		    read_word(path, areas.area[i].admission, sizeof(areas.area[i].admission)))
-			write_file(path, "always");
-	}
+	snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", areas.area[i].name, name);
+	return areas.area[i].gcma && read_word(path, word, size);
 }
 
-static void areas_restore(void)
+static int area_write(unsigned int i, const char *name, const char *word)
 {
-	for (unsigned int i = 0; i < areas.nr; i++) {
-		char path[PATH_MAX];
+	char path[PATH_MAX];
 
-		snprintf(path, sizeof(path), CMA_SYSFS "/%s/admission", areas.area[i].name);
-		if (areas.area[i].admission[0])
-			write_file(path, "%s", areas.area[i].admission);
+	snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", areas.area[i].name, name);
+	return areas.area[i].gcma ? write_file(path, "%s", word) : 0;
+}
+
+static void areas_keep(void)
+{
+	for (unsigned int i = 0; i < areas.nr; i++)
+		for (unsigned int f = 0; f < ARRAY_SIZE(area_files); f++)
+			area_read(i, area_files[f], areas.area[i].was[f],
+				  sizeof(areas.area[i].was[f]));
+}
+
+void areas_restore(const char *name)
+{
+	for (unsigned int i = 0; i < areas.nr; i++)
+		for (unsigned int f = 0; f < ARRAY_SIZE(area_files); f++)
+			if (!strcmp(area_files[f], name) && areas.area[i].was[f][0])
+				area_write(i, name, areas.area[i].was[f]);
+}
+
+int areas_write(const char *name, const char *fmt, ...)
+{
+	char word[64];
+	int ret = 0;
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(word, sizeof(word), fmt, args);
+	va_end(args);
+	for (unsigned int i = 0; i < areas.nr; i++) {
+		int one = area_write(i, name, word);
+
+		ret = one ? one : ret;
 	}
+	return ret;
+}
+
+bool areas_have(const char *name, const char *wanted)
+{
+	char word[64];
+
+	for (unsigned int i = 0; i < areas.nr; i++)
+		if (area_read(i, name, word, sizeof(word)) && !strcmp(word, wanted))
+			return true;
+	return false;
 }
 
 bool have_gcma(void)
@@ -915,14 +958,17 @@ void start(unsigned int tests)
 	if (results.reason == MAP_FAILED)
 		give_up("no memory");
 	areas_find();
-	areas_admit_always();
+	areas_keep();
+	/* Adaptive admission is measured elsewhere; here a page that may be stored has to be. */
+	areas_write("admission", "always");
 	printf("KTAP version 1\n1..%u\n", tests);
 	fflush(stdout);
 }
 
 int finish(void)
 {
-	areas_restore();
+	for (unsigned int f = 0; f < ARRAY_SIZE(area_files); f++)
+		areas_restore(area_files[f]);
 	cgroup_leave();
 	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n", results.passed,
 	       results.failed, results.skipped);

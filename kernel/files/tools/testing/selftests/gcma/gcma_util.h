@@ -70,6 +70,7 @@ void stop(pid_t pid);
 /* One number, or one word, of a file of procfs, sysfs or debugfs. */
 bool read_word(const char *path, char *word, size_t size);
 bool read_number(const char *path, unsigned long *number);
+unsigned long event_in(const char *path, const char *key);	/* one of several numbers */
 unsigned long vm_event(const char *key);
 __printf(2, 3) int write_file(const char *path, const char *fmt, ...);
 #define SHELL_LOG	"/tmp/shell.log"	/* the output of the last shell() */
@@ -90,6 +91,14 @@ void fail_allocations(bool on);
 bool have_gcma(void);
 void need_gcma(void);
 unsigned long counter(const char *name);
+
+/*
+ * Writes to a file of all gcma areas, and returns the last error, if there is one. finish()
+ * restores admission, swap_policy and dirty_max; areas_restore() does it earlier.
+ */
+__printf(2, 3) int areas_write(const char *name, const char *fmt, ...);
+void areas_restore(const char *name);
+bool areas_have(const char *name, const char *wanted);	/* one of them */
 
 /* One area to allocate from: a gcma area if there is one, else the first. */
 struct area {

@@ -1,0 +1,639 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Guaranteed contiguous memory: swapped-out pages that are nowhere else
+ *
+ * Under a swap policy other than write-through, reclaim does not write a dirty folio of the
+ * swap cache to the device: it leaves copies of its pages in frames, as tenants of their
+ * slots. They are *dirty* tenants. Nobody may throw one away as long as the slot is in use:
+ * it leaves its frame when it is swapped in (the folio is dirty again then), when the slot
+ * is freed, or when a primary comes, which has to get it out of its way first:
+ *
+ *   move-aside	copies it to another frame
+ *   put-back	reads it into the swap cache, where it is an ordinary dirty folio
+ *   write-back	does the same, and begins to write that folio to the device
+ *
+ * If a frame for a copy, or memory for a folio, is not to be had, the other way is tried.
+ *
+ * gcma.dirty has a bit for each frame that holds a dirty tenant, or is about to. It is set by
+ * who copies a page into a frame, and cleared by who owns the frame and gives it back.
+ *
+ *   allocator                            who keeps a page (gcma_dirty_copy)
+ *   ---------                            ----------------------------------
+ *   set the bits of the range            set the dirty bit
+ *   smp_mb()                             smp_mb()
+ *   look for dirty bits in the range,    give the frame back if its bit
+ *     and wait until there are none        is set, else copy
+ *
+ * One of the two sees the other. That takes the place of gcma_hazard: who owns a frame with
+ * a dirty bit may touch its memory, whether a primary has come or not.
+ *
+ * A slot is left alone by all but who has SWAP_HAS_CACHE of it, and who moves its tenant. So
+ * who loads it finds either the tenant, or where it was moved to.
+ */
+
+#include <linux/delay.h>
+#include <linux/highmem.h>
+#include <linux/memcontrol.h>
+#include <linux/mempolicy.h>
+#include <linux/sched/mm.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+#include <linux/writeback.h>
+#include <linux/zswap.h>
+
+#include "gcma.h"
+#include "internal.h"
+#include "swap.h"
+
+/* Looks at frames before giving up: bounds a store. */
+#define GCMA_DIRTY_SCAN		16
+
+/* Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted. */
+#define GCMA_DIRTY_SPINS	10000
+
+/* How often to try what did not work, or look for what is about to go, a tick each. */
+#define GCMA_DIRTY_TRIES	32
+
+/* Of a slot in the swap cache: its page was lost with the memory of its frame. */
+#define GCMA_LOST_MARK		XA_MARK_0
+
+DEFINE_STATIC_KEY_FALSE(gcma_dirty_key);
+
+int gcma_dirty_create(struct gcma *g)
+{
+	g->dirty = bitmap_zalloc(g->nr_frames, GFP_KERNEL);
+	g->dirty_max = g->nr_frames / 2;
+	return g->dirty ? 0 : -ENOMEM;
+}
+
+void gcma_dirty_free(struct gcma *g)
+{
+	bitmap_free(g->dirty);
+}
+
+/* The copy is not needed any more. Context: the caller owns the frame. */
+void gcma_dirty_clear(struct gcma *g, u32 frame)
+{
+	/* Who finds that may touch the memory: pairs with gcma_evacuate(), gcma_nr_dirty(). */
+	clear_bit_unlock(frame, g->dirty);
+	atomic_dec_return_release(&g->nr_dirty);
+}
+
+/* ------ keeping -------------------------------------------------------- */
+
+/*
+ * Find a frame from @first on that is neither dirty nor a primary's, or -1: what is in it is
+ * thrown away. Frames are tried in turn. Context: gcma.lock held.
+ */
+static long gcma_take_far(struct gcma *g, u32 first)
+{
+	unsigned int order = g->cma->order_per_bit, tries = GCMA_DIRTY_SCAN;
+	unsigned long frame = max(g->hand, first);
+
+	while (tries--) {
+		frame = find_next_zero_bit(g->dirty, g->nr_frames, frame);
+		if (frame >= g->nr_frames) {
+			frame = first;
+			continue;
+		}
+		if (gcma_revoked(g, frame)) {
+			frame = find_next_zero_bit(g->cma->bitmap, g->nr_frames >> order,
+						   frame >> order) << order;
+			continue;
+		}
+		if (gcma_take_frame(g, frame)) {
+			g->hand = frame + 1;
+			return frame;
+		}
+		frame++;
+	}
+	return -1;
+}
+
+/*
+ * Own a frame for a page that is going to be nowhere else, if the policy of the area allows
+ * one more; to @move one needs no leave. Returns its entry, as gcma_own(), or NULL.
+ */
+static void *gcma_dirty_own(struct gcma *g, struct address_space *mapping, pgoff_t index,
+			    void *copies, bool move)
+{
+	void *entry;
+	long frame;
+
+	scoped_guard(spinlock_irqsave, &g->lock) {
+		if (!move && (g->swap_policy == GCMA_WRITE_THROUGH ||
+			      gcma_nr_dirty(g) >= g->dirty_max))
+			return NULL;
+		frame = gcma_take_far(g, g->nr_frames - g->dirty_max);
+		if (frame < 0 && move)
+			frame = gcma_take_far(g, 0);
+		if (frame < 0)
+			return NULL;
+		entry = gcma_own(g, frame, GCMA_DIRTY, mapping, index, copies);
+		set_bit(frame, g->dirty);
+		atomic_inc(&g->nr_dirty);
+	}
+	smp_mb__after_atomic(); /* pairs with gcma_revoke() */
+	if (gcma_revoked(g, frame)) {
+		gcma_put(g, frame, GCMA_refused_busy);
+		return NULL;
+	}
+	return entry;
+}
+
+static struct page *gcma_frame_page(const struct gcma *g, u32 frame)
+{
+	return pfn_to_page(g->base_pfn + frame);
+}
+
+/* Copy all pages of a folio, or none. Returns the copies, as gcma_copy_page(). */
+static void *gcma_dirty_copy(struct address_space *mapping, struct folio *folio)
+{
+	pgoff_t index = swap_cache_index(folio->swap);
+	void *copies = NULL, *entry;
+	struct gcma *g;
+	long i;
+	u32 frame;
+
+	for (i = 0; i < folio_nr_pages(folio); i++) {
+		g = gcma_area(mapping, index + i);
+		entry = gcma_dirty_own(g, mapping, index + i, copies, false);
+		if (!entry) {
+			gcma_put_all(copies, GCMA_refused_busy);
+			return NULL;
+		}
+		gcma_rd_entry(entry, &frame);
+		gcma_copy_data(gcma_frame_page(g, frame), folio_page(folio, i));
+		copies = entry;
+	}
+	return copies;
+}
+
+/* A page of zeroes is only marked in a bitmap. */
+static bool gcma_all_zeroes(struct folio *folio)
+{
+	const void *data = kmap_local_folio(folio, 0);
+	bool zeroes = !memchr_inv(data, 0, PAGE_SIZE);
+
+	kunmap_local(data);
+	return zeroes;
+}
+
+/* zswap comes first. What it still has of a slot would be written over what is there later. */
+static bool gcma_is_zswaps(const struct folio *folio)
+{
+	swp_entry_t entry = folio->swap;
+	long i;
+
+	if (zswap_is_enabled())
+		return true;
+	for (i = 0; !zswap_never_enabled() && i < folio_nr_pages(folio); i++, entry.val++)
+		if (zswap_holds(entry))
+			return true;
+	return false;
+}
+
+bool __gcma_swap_keeps(struct folio *folio)
+{
+	pgoff_t index = swap_cache_index(folio->swap);
+	const struct gcma *g = gcma_area(swap_address_space(folio->swap), index);
+
+	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH &&
+	       gcma_nr_dirty(g) + folio_nr_pages(folio) <= READ_ONCE(g->dirty_max) &&
+	       folio_test_uptodate(folio) && !folio_test_hwpoison(folio) &&
+	       !gcma_swap_fast(folio) && !gcma_is_zswaps(folio) && !gcma_all_zeroes(folio);
+}
+
+bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
+{
+	swp_entry_t swap = folio->swap;
+	struct address_space *mapping = swap_address_space(swap);
+	int refs = 1 + folio_nr_pages(folio);
+	void *copies;
+	u32 frame;
+
+	if (folio_ref_count(folio) != refs || arch_prepare_to_swap(folio))
+		return false;
+	/*
+	 * Who writes to it from now on holds a reference already, or takes one, and marks it
+	 * dirty before dropping the reference: it is found here, as in __remove_mapping().
+	 */
+	folio_clear_dirty(folio);
+	smp_mb__after_atomic(); /* clean before it is copied */
+	copies = gcma_dirty_copy(mapping, folio);
+	if (!copies)
+		goto dirty;
+	xa_lock_irq(&mapping->i_pages);
+	if (!folio_ref_freeze(folio, refs))
+		goto unlock;
+	if (folio_test_dirty(folio)) {
+		folio_ref_unfreeze(folio, refs);
+		goto unlock;
+	}
+	gcma_count(gcma_rd_entry(copies, &frame), GCMA_stores_dirty, folio_nr_pages(folio));
+	/* There always is a shadow, and nothing invalidates what is in swap. */
+	__gcma_store_commit(copies, mapping, folio, workingset_eviction(folio, target_memcg), 0);
+	mem_cgroup_swapout(folio, swap);
+	xa_unlock_irq(&mapping->i_pages);
+	put_swap_folio(folio, swap);
+	return true;
+unlock:
+	xa_unlock_irq(&mapping->i_pages);
+	gcma_put_all(copies, GCMA_refused_kept);
+dirty:
+	folio_set_dirty(folio);
+	return false;
+}
+
+/* ------ loading --------------------------------------------------------- */
+
+/*
+ * Somebody else owns a frame: he copies a folio, or was preempted while he did. Returns true
+ * if that took a tick.
+ */
+static bool gcma_dirty_wait(unsigned int *spins)
+{
+	if (++*spins % GCMA_DIRTY_SPINS) {
+		cpu_relax();
+		return false;
+	}
+	schedule_timeout_uninterruptible(1);
+	return true;
+}
+
+/* The page was lost: who touches it gets SIGBUS, see swap_read_folio(). */
+static void gcma_dirty_lose(struct address_space *mapping, pgoff_t index)
+{
+	xa_lock_irq(&mapping->i_pages);
+	__xa_set_mark(&mapping->i_pages, index, GCMA_LOST_MARK);
+	xa_unlock_irq(&mapping->i_pages);
+}
+
+bool __gcma_swap_lost(const struct folio *folio)
+{
+	return folio_test_swapcache(folio) &&
+	       xa_get_mark(&swap_address_space(folio->swap)->i_pages,
+			   swap_cache_index(folio->swap), GCMA_LOST_MARK);
+}
+
+/*
+ * Own the dirty tenant that the slot has, if it has one; NULL if not. Context: the caller has
+ * SWAP_HAS_CACHE of the slot.
+ */
+static struct gcma *gcma_dirty_claim(struct address_space *mapping, pgoff_t index, u32 *frame)
+{
+	unsigned int spins = 0;
+
+	for (;;) {
+		void *entry = xa_load(&mapping->i_pages, index);
+		struct gcma *g;
+		bool there;
+
+		if (!gcma_is_tenant(entry))
+			return NULL;
+		g = gcma_rd_entry(entry, frame);
+		there = gcma_is_dirty(g, *frame);
+		if (there && gcma_claim(entry, frame, mapping, index))
+			return g;
+		there = there && gcma_names(g, *frame, entry, mapping, index);
+		/* Who moves it changes the slot before the frame: not there, or moved? */
+		smp_rmb();
+		if (xa_load(&mapping->i_pages, index) != entry)
+			continue;
+		if (!there)
+			return NULL;
+		gcma_dirty_wait(&spins);
+	}
+}
+
+/**
+ * gcma_dirty_load() - fill a folio from the dirty tenant of its slot
+ * @mapping: part of the swap cache
+ * @folio: a single page: new, charged, locked; nobody else can find it
+ * @index: of its slot, of which the caller has SWAP_HAS_CACHE
+ * @shadow: set to the shadow behind the tenant
+ *
+ * The tenant stays until the folio is in the swap cache: see gcma_swap_drop(). The folio is
+ * dirty then, for the device has nothing of it. If the memory of the frame is bad the folio is
+ * not filled, and never will be.
+ *
+ * Context: process context, no spinlock held; may sleep if who owns the frame was preempted.
+ * Return: false if the slot has no dirty tenant.
+ */
+bool gcma_dirty_load(struct address_space *mapping, struct folio *folio, pgoff_t index,
+		     void **shadow)
+{
+	struct gcma *g;
+	u32 frame;
+
+	if (!gcma_dirty_enabled())
+		return false;
+	g = gcma_dirty_claim(mapping, index, &frame);
+	if (!g)
+		return false;
+	*shadow = g->frames[frame].shadow;
+	if (PageHWPoison(gcma_frame_page(g, frame))) {
+		gcma_dirty_lose(mapping, index);
+	} else {
+		gcma_copy_data(folio_page(folio, 0), gcma_frame_page(g, frame));
+		flush_dcache_folio(folio);
+		folio_mark_uptodate(folio);
+		folio_set_dirty(folio);
+	}
+	gcma_disown(g, frame);
+	return true;
+}
+
+/*
+ * Must a node of the swap cache, full of value entries, stay? A tenant that is nowhere else is
+ * in it, or a slot whose page was lost. Context: i_pages lock held.
+ */
+bool __gcma_swap_node_stays(const struct xa_node *node)
+{
+	unsigned int i, left = node->count;
+	void *entry;
+	u32 frame;
+
+	if (!bitmap_empty(node->marks[(__force unsigned int)GCMA_LOST_MARK], XA_CHUNK_SIZE))
+		return true;
+	for (i = 0; left && i < XA_CHUNK_SIZE; i++) {
+		entry = rcu_dereference_protected(node->slots[i], true);
+		left -= !!entry;
+		if (gcma_is_tenant(entry)) {
+			struct gcma *g = gcma_rd_entry(entry, &frame);
+
+			if (gcma_is_dirty(g, frame) && gcma_is_of(g, frame, entry))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ------ leaving --------------------------------------------------------- */
+
+/*
+ * Move a dirty tenant to another frame of its area. Returns 0; -EAGAIN if it is about to go,
+ * or has moved; -ENOMEM if there is no other frame. Context: the device is there.
+ */
+static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
+			   struct address_space *mapping, pgoff_t index)
+{
+	XA_STATE(xas, &mapping->i_pages, index);
+	bool moved;
+	void *there;
+	u32 to;
+
+	if (!gcma_claim(entry, &from, mapping, index))
+		return -EAGAIN;
+	there = PageHWPoison(gcma_frame_page(g, from)) ? NULL :
+		gcma_dirty_own(g, mapping, index, NULL, true);
+	if (!there) {
+		gcma_disown(g, from);
+		return -ENOMEM;
+	}
+	gcma_rd_entry(there, &to);
+	gcma_copy_data(gcma_frame_page(g, to), gcma_frame_page(g, from));
+	WRITE_ONCE(g->frames[to].shadow, g->frames[from].shadow);
+	xas_lock_irq(&xas);
+	/* Not if the slot was freed, or a folio was added that has the content. */
+	moved = xas_load(&xas) == entry;
+	if (moved) {
+		/* Who takes it out of the slot next has to be able to claim it. */
+		gcma_disown(g, to);
+		xas_store(&xas, there); /* in place: no memory needed */
+	}
+	xas_unlock_irq(&xas);
+	if (moved) {
+		gcma_put(g, from, GCMA_moved_aside);
+	} else {
+		gcma_put(g, to, GCMA_refused_busy);
+		gcma_put(g, from, GCMA_dropped);
+	}
+	return 0;
+}
+
+/*
+ * Drop a dirty tenant that nobody can need any more: of a slot that is free, but was not given
+ * back yet, or that has something else by now. False if it is not so.
+ */
+static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
+			     struct swap_info_struct *si, swp_entry_t slot)
+{
+	struct address_space *mapping = swap_address_space(slot);
+	pgoff_t index = swap_cache_index(slot);
+	bool unused;
+
+	if (!gcma_claim(entry, &frame, mapping, index))
+		return false;
+	/* Who stores it lets go of the frame first, but both under the lock. */
+	xa_lock_irq(&mapping->i_pages);
+	unused = xa_load(&mapping->i_pages, index) != entry;
+	xa_unlock_irq(&mapping->i_pages);
+	unused = unused || !swap_swapcount(si, slot);
+	if (unused)
+		gcma_put(g, frame, GCMA_dropped);
+	else
+		gcma_disown(g, frame);
+	return unused;
+}
+
+/* Begin to write a folio that was put back, if nobody uses it. */
+static void gcma_write_back(struct gcma *g, struct folio *folio, swp_entry_t slot)
+{
+	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE };
+
+	if (!folio_trylock(folio))
+		return;
+	if (folio_test_swapcache(folio) && folio->swap.val == slot.val &&
+	    !folio_mapped(folio) && folio_clear_dirty_for_io(folio)) {
+		folio_set_reclaim(folio);
+		gcma_count(g, GCMA_written_back, 1);
+		/* Else it unlocks it. */
+		if (swap_writepage(&folio->page, &wbc) == AOP_WRITEPAGE_ACTIVATE)
+			folio_unlock(folio);
+		if (!folio_test_writeback(folio))
+			folio_clear_reclaim(folio);
+	} else {
+		folio_unlock(folio);
+	}
+}
+
+/*
+ * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
+ * -ENOMEM if there is no memory, or somebody has the slot for himself just now.
+ */
+static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
+{
+	struct folio *folio;
+	bool fresh;
+
+	folio = __read_swap_cache_async(slot, gfp | __GFP_NOWARN,
+					get_task_policy(current), NO_INTERLEAVE_INDEX,
+					&fresh, true);
+	if (!folio)
+		return -ENOMEM;
+	if (fresh) {
+		gcma_count(g, GCMA_put_back, 1);
+		swap_read_folio(folio, NULL);
+		if (write)
+			gcma_write_back(g, folio, slot);
+	}
+	folio_put(folio);
+	return 0;
+}
+
+/*
+ * What is tried in turn. A task that frees memory, or that must not do I/O, gets what it can
+ * get without.
+ */
+static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
+			    struct swap_info_struct *si, swp_entry_t slot,
+			    enum gcma_swap_policy policy)
+{
+	struct address_space *mapping = swap_address_space(slot);
+	pgoff_t index = swap_cache_index(slot);
+	gfp_t gfp = GFP_HIGHUSER_MOVABLE | __GFP_NORETRY;
+	bool write = policy == GCMA_WRITE_BACK &&
+		     gfp_has_io_fs(current_gfp_context(GFP_KERNEL) & gfp_allowed_mask);
+	bool back = !(current->flags & PF_MEMALLOC);
+	int ret = -ENOMEM;
+
+	if (policy != GCMA_MOVE_ASIDE && back)
+		ret = gcma_put_back(g, slot, gfp & ~__GFP_DIRECT_RECLAIM, write);
+	if (ret == -ENOMEM && policy != GCMA_WRITE_THROUGH)
+		ret = gcma_move_aside(g, frame, entry, mapping, index);
+	if (!ret && !gcma_is_dirty(g, frame))
+		return 0;
+	if (gcma_drop_unused(g, frame, entry, si, slot))
+		return 0;
+	return ret == -ENOMEM && back ? gcma_put_back(g, slot, gfp, write) : -EAGAIN;
+}
+
+/* Wait until a frame is not dirty any more, and see to it. Returns 0 or -ENOMEM. */
+static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy policy)
+{
+	struct gcma_frame *f = &g->frames[frame];
+	unsigned int spins = 0, tries = 0;
+
+	while (gcma_is_dirty(g, frame)) {
+		u32 word = atomic_read_acquire(&f->word);
+		struct address_space *mapping = READ_ONCE(f->mapping);
+		pgoff_t index = READ_ONCE(f->index);
+		struct swap_info_struct *si;
+		swp_entry_t slot;
+		int ret = -EAGAIN;
+
+		smp_rmb(); /* the key is that of the tenant if the word has not changed */
+		if ((word & GCMA_STATE_MASK) != GCMA_STORED || atomic_read(&f->word) != word) {
+			if (gcma_dirty_wait(&spins) && tries++ >= GCMA_DIRTY_TRIES)
+				return -ENOMEM;
+			continue;
+		}
+		slot = swap_cache_slot(mapping, index);
+		si = get_swap_device(slot);
+		/* It may be another device by now, if the tenant has gone with the slot. */
+		if (si && swap_address_space(slot) == mapping && atomic_read(&f->word) == word)
+			ret = gcma_evacuate_by(g, frame, gcma_mk_entry(g, frame, word), si, slot,
+					       policy);
+		if (si)
+			put_swap_device(si);
+		if (!ret)
+			continue;
+		if (tries++ >= GCMA_DIRTY_TRIES)
+			return -ENOMEM;
+		schedule_timeout_uninterruptible(1);
+	}
+	return 0;
+}
+
+/**
+ * gcma_evacuate() - get dirty tenants out of the way of a primary
+ * @g: the area
+ * @frame: first frame of a range, whose bits were set
+ * @count: frames
+ *
+ * Context: may sleep, no lock held. Cost: O(@count / BITS_PER_LONG), and for each dirty
+ * tenant in the range what the policy takes: move-aside a page copy and O(1), put-back a
+ * swap-in without I/O, write-back the same and to submit a write.
+ * Return: 0, or -ENOMEM if one of them could be placed nowhere.
+ */
+int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
+{
+	enum gcma_swap_policy policy = READ_ONCE(g->swap_policy);
+	unsigned long end = frame + count, at = frame;
+	int ret = 0;
+
+	/* A policy that was switched, and could not drain all of it */
+	if (policy == GCMA_WRITE_THROUGH)
+		policy = GCMA_PUT_BACK;
+	for_each_set_bit_from(at, g->dirty, end) {
+		ret = gcma_evacuate_frame(g, at, policy);
+		if (ret)
+			break;
+		cond_resched();
+	}
+	smp_mb(); /* no bit is set: nobody touches the memory. Pairs with gcma_dirty_clear() */
+	return ret;
+}
+
+/* ------ settings -------------------------------------------------------- */
+
+/* Put back the dirty tenants of these frames, which get no new ones. */
+static int gcma_drain(struct gcma *g, u32 end)
+{
+	unsigned long frame;
+	int ret;
+
+	for_each_set_bit(frame, g->dirty, end) {
+		ret = fatal_signal_pending(current) ? -EINTR :
+		      gcma_evacuate_frame(g, frame, GCMA_WRITE_THROUGH);
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
+static DEFINE_MUTEX(gcma_settings);
+
+/*
+ * Switch the policy: there are no dirty tenants left then. If they can be placed nowhere
+ * it is write-through, and those that are left stay. Returns 0, -ENOMEM or -EINTR.
+ */
+int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
+{
+	int ret;
+
+	guard(mutex)(&gcma_settings);
+	if (policy != GCMA_WRITE_THROUGH && !gcma_dirty_enabled())
+		static_branch_enable(&gcma_dirty_key);
+	scoped_guard(spinlock_irqsave, &g->lock)
+		WRITE_ONCE(g->swap_policy, GCMA_WRITE_THROUGH);
+	/* Again if a primary moved some while we looked. */
+	do {
+		ret = gcma_drain(g, g->nr_frames);
+		if (ret)
+			return ret;
+	} while (gcma_nr_dirty(g));
+	scoped_guard(spinlock_irqsave, &g->lock)
+		WRITE_ONCE(g->swap_policy, policy);
+	return 0;
+}
+
+/*
+ * How many dirty tenants there may be. Returns 0 or -EINVAL; -ENOMEM or -EINTR if there are
+ * more left.
+ */
+int gcma_set_dirty_max(struct gcma *g, u32 max)
+{
+	u32 before;
+
+	if (max > g->nr_frames)
+		return -EINVAL;
+	guard(mutex)(&gcma_settings);
+	scoped_guard(spinlock_irqsave, &g->lock) {
+		before = g->dirty_max;
+		WRITE_ONCE(g->dirty_max, max);
+	}
+	return max < before ? gcma_drain(g, g->nr_frames - max) : 0;
+}
