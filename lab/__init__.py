@@ -20,8 +20,9 @@ LAYERS = (
     "compactfit.replays tests",
     "mutants",
     "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camera evals.contention"
-    " evals.large evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases"
-    " evals.rfc evals.scale evals.size evals.swapped evals.system evals.tenancy evals.zsmalloc",
+    " evals.dirty evals.large evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead"
+    " evals.phases evals.rfc evals.scale evals.size evals.swapped evals.system evals.tenancy"
+    " evals.zsmalloc",
     "evals",
     "demo",
     "verbs",

@@ -21,21 +21,28 @@ class AreaStatus(NamedTuple):
 
     name: str
     policy: str
+    swap_policy: str | None
     total_pages: int | None
     available_pages: int | None  # not held by a primary
     tenants_file: int | None
     tenants_swap: int | None
+    tenants_dirty: int | None  # of them, those that swap has no copy of
+    dirty_max: int | None  # of them at most
     stores: int | None
     loads: int | None
     misses: int | None
     recycles: int | None
     revoked: int | None
     quarantined: int | None
+    stores_dirty: int | None
+    moved_aside: int | None
+    put_back: int | None
+    written_back: int | None
     alloc_pages_success: int | None
     alloc_pages_fail: int | None
 
 
-NUMBERS = AreaStatus._fields[2:]
+NUMBERS = AreaStatus._fields[3:]
 
 
 def read(sysfs: Path = SYSFS) -> list[AreaStatus]:
@@ -46,18 +53,22 @@ def read(sysfs: Path = SYSFS) -> list[AreaStatus]:
 
 
 def _area(folder: Path) -> AreaStatus:
-    policy = folder / "policy"
     return AreaStatus(
         folder.name,
-        policy.read_text().strip() if policy.exists() else "movable",
+        _text(folder / "policy") or "movable",
+        _text(folder / "swap_policy"),
         **{name: _number(folder / name) for name in NUMBERS},
     )
 
 
+def _text(path: Path) -> str | None:
+    return path.read_text().strip() if path.exists() else None
+
+
 def _number(path: Path) -> int | None:
-    if not path.exists():
+    text = _text(path)
+    if text is None:
         return None
-    text = path.read_text().strip()
     try:
         return int(text)
     except ValueError:
@@ -72,14 +83,30 @@ HEAD = (
     *("area", "policy", "size", "primaries", "file", "swap", "unused", "stores", "loads"),
     *("recycles", "revoked", "quarantined", "failed"),
 )
+DIRTY_HEAD = (
+    *("area", "swap policy", "dirty", "at most", "stores", "moved aside", "put back"),
+    "written back",
+)
 TEXTS = 2  # columns on the left, the others are numbers
 
 
 def table(areas: list[AreaStatus]) -> str:
     """What a person wants to see: sizes in MiB, events as counts of pages."""
-    rows = [HEAD, *((area.name, area.policy, *_cells(area)) for area in areas)]
+    title = "contiguous areas (MiB; events in pages)"
+    text = _aligned(title, HEAD, [(area.name, area.policy, *_cells(area)) for area in areas])
+    dirty = [
+        (area.name, area.swap_policy, *_dirty_cells(area)) for area in areas if area.swap_policy
+    ]
+    if dirty:
+        title = "swapped-out pages in them that swap has no copy of"
+        text += "\n" + _aligned(title, DIRTY_HEAD, dirty)
+    return text
+
+
+def _aligned(title: str, head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+    rows = [head, *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["contiguous areas (MiB; events in pages)"]
+    lines = [title]
     for row in rows:
         cells = [
             cell.ljust(width) if number < TEXTS else cell.rjust(width)
@@ -102,6 +129,14 @@ def _cells(area: AreaStatus) -> list[str]:
     return [
         *(_mib(pages) for pages in sizes),
         *(_count(pages) for pages in (*events, area.alloc_pages_fail)),
+    ]
+
+
+def _dirty_cells(area: AreaStatus) -> list[str]:
+    events = (area.stores_dirty, area.moved_aside, area.put_back, area.written_back)
+    return [
+        *(_mib(pages) for pages in (area.tenants_dirty, area.dirty_max)),
+        *(_count(pages) for pages in events),
     ]
 
 

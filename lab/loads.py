@@ -6,7 +6,7 @@ a disk of so much bandwidth and latency can be told from its requests and sector
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import mean
 
 from lab import measure, workloads
@@ -17,6 +17,8 @@ from lab.results import Cell, Run, Table
 NONE, MOVABLE, GCMA, MORE = "none", "movable", "gcma", "more memory"
 KERNEL_MIB = 62  # of a guest's memory, beside area, page cache and disk
 PAGES = 256  # of a MiB
+# Variants of gcma whose tenants are not written to swap, and their swap policies
+DIRTY = {f"{GCMA}, {way}": way for way in workloads.WAYS}
 CLASSIC, GENERATIONS = "classic", "generations"
 SWITCH = "/sys/kernel/mm/lru_gen/enabled"
 REQUEST_MS = 0.02  # what a request takes a fast flash disk
@@ -75,6 +77,7 @@ class Load:
     host: tuple[str, ...] = ()  # programs of the host
     swap: str = ""  # where to: workloads.SWAPS
     swap_mib: int = 0  # how large that is
+    further: tuple[str, ...] = ()  # variants in the first setting only, with `elsewhere` samples
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,9 @@ def script(load: Load, setting: Setting, seed: int) -> str:
 
 
 def guest(kernels: Kernels, load: Load, setting: Setting, variant: str, seed: int) -> Guest:
-    policy = {NONE: "none", GCMA: "gcma"}.get(variant, "movable")
+    policy = {NONE: "none", **dict.fromkeys((GCMA, *DIRTY), "gcma")}.get(variant, "movable")
+    frames = load.area_mib * PAGES
+    choice = workloads.swap_policy(DIRTY[variant], frames) if variant in DIRTY else ""
     memory = load.area_mib + load.cache_mib + KERNEL_MIB + load.disk_mib
     if load.swap:
         memory += workloads.SWAPS[load.swap].memory_mib(load.swap_mib)
@@ -190,7 +195,7 @@ def guest(kernels: Kernels, load: Load, setting: Setting, variant: str, seed: in
         f"{load.name}, {setting.name}, {variant}, seed {seed}",
         kernels("prod"),
         Machine(memory, cpus=1, area_mib=area, policy=policy),
-        script(load, setting, seed),
+        choice + script(load, setting, seed),
         workloads.files(*programs, host=(*mkfs, *load.host)),
         seed=seed,
     )
@@ -222,27 +227,34 @@ def costs(load: Load, output: Output) -> list[Cost]:
     return steps
 
 
+def plan(
+    loads: Sequence[Load], variants: Sequence[str]
+) -> dict[tuple[Load, Setting, str], Sequence[int]]:
+    """The guests: for each load, setting and variant its seeds."""
+    seeds: dict[tuple[Load, Setting, str], Sequence[int]] = {}
+    for load in loads:
+        for setting in load.settings:
+            first = setting == FIRST
+            samples = range(1, 1 + (load.seeds if first else load.elsewhere))
+            seeds |= {(load, setting, variant): samples for variant in variants}
+            if first:
+                few = range(1, 1 + load.elsewhere)
+                seeds |= {(load, setting, variant): few for variant in load.further}
+    return seeds
+
+
 def run(
     title: str, kernels: Kernels, loads: Sequence[Load], variants: Sequence[str]
 ) -> tuple[list[Run], Measurements]:
     """Every load under every policy in its settings."""
-    grid = [
-        (load, setting, variant)
-        for load in loads
-        for setting in load.settings
-        for variant in variants
-    ]
-    seeds = {
-        (load, setting, variant): range(1, 1 + (load.seeds if setting == FIRST else load.elsewhere))
-        for load, setting, variant in grid
-    }
-    guests = {(*key, seed): guest(kernels, *key, seed) for key in grid for seed in seeds[key]}
+    seeds = plan(loads, variants)
+    guests = {(*key, seed): guest(kernels, *key, seed) for key, of in seeds.items() for seed in of}
     outputs = run_all(title, list(guests.values()), 20)
     runs, measured = [], {}
-    for key in grid:
+    for key, of in seeds.items():
         load, setting, variant = key
         samples = []
-        for seed in seeds[key]:
+        for seed in of:
             output = outputs[guests[*key, seed].name]
             steps = costs(load, output)
             runs.append(output.run(counters=asdict(sum(steps[1:], steps[0]))))
@@ -265,13 +277,29 @@ def worst(measured: Measurements, what: Callable[[Cost], float]) -> float:
     )
 
 
+def beside(
+    measured: Measurements, name: str, setting: Setting, variants: Sequence[str]
+) -> list[Measured]:
+    """These variants of a load, by the seeds that all of them have; none, if one was not run."""
+    found = [measured[name, setting, v] for v in variants if (name, setting, v) in measured]
+    if len(found) < len(variants):
+        return []
+    fewest = min(len(one.samples) for one in found)
+    return [replace(one, samples=one.samples[:fewest]) for one in found]
+
+
 def swap_table(title: str, measured: Measurements, variants: Sequence[str], note: str) -> Table:
-    """One row a load and setting: pages read from swap, written to it, instructions."""
+    """One row a load and setting: pages read from swap, written to it, instructions.
+
+    Only of those in which all variants were run, and by the seeds that all of them have.
+    """
     rows: list[list[Cell]] = []
     for (name, setting, variant), first in measured.items():
         if variant != variants[0]:
             continue
-        by = [measured[name, setting, v] for v in variants]
+        by = beside(measured, name, setting, variants)
+        if not by:
+            continue
         rows.append(
             [
                 *(name, first.load.swap, setting.lru),

@@ -66,6 +66,14 @@ SWAP = System(
     parts={"swap": ("mm/gcma_swap.c",)},
     hooks="swap",
 )
+DIRTY = System(
+    "dirty",
+    symbol="CONFIG_GCMA_DIRTY",
+    fragments=("dirty",),
+    needs=("swap",),
+    parts={"swap": ("mm/gcma_dirty.[ch]",)},  # counts with what it completes
+    hooks="swap",
+)
 BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))
 COMPACTFIT = System(
     "compactfit",
@@ -75,7 +83,7 @@ COMPACTFIT = System(
 )
 
 SYSTEMS: Mapping[str, System] = {
-    system.name: system for system in (RESERVE, GCMA, SWAP, BENCH, COMPACTFIT)
+    system.name: system for system in (RESERVE, GCMA, SWAP, DIRTY, BENCH, COMPACTFIT)
 }
 POLICIES = tuple(policy for system in SYSTEMS.values() for policy in system.policies)
 

@@ -13,6 +13,13 @@ MEMORY_MIB = 192
 ALLOCATED, ADDED, LOADED = "mm_page_alloc", "mm_filemap_add_to_page_cache", "gcma_load"
 EVENTS = f"{ALLOCATED}|{ADDED}|{LOADED}"
 
+# What a bare copy takes, to hold the costs of pages against
+PAGE_COPY = """\
+section pagecopy
+pagecopy
+grep -q rep_good /proc/cpuinfo && echo copy_page rep || echo copy_page regs
+"""
+
 # Each page is read alone, so that its events stand alone. The job runs in a group of its own: its
 # pages are the group's. The first pass reads pages that were never evicted, the two others pages
 # that were: from tenants, if there are any. Only the events tell the last two apart.
@@ -55,9 +62,7 @@ read_all
 trace 0
 section trace
 grep -E '{EVENTS}' trace || true
-section pagecopy
-pagecopy
-grep -q rep_good /proc/cpuinfo && echo copy_page rep || echo copy_page regs
+{PAGE_COPY}\
 snapshot after
 """
 

@@ -11,8 +11,9 @@ from lab import boot, paths, process
 
 SOURCES = Path(__file__).parent / "guest"
 AREA = "/sys/kernel/mm/cma/reserved"  # the default area, the one that cma= makes
-BENCH = "/sys/kernel/debug/cma/reserved/bench_alloc"
-HOLD = "/sys/kernel/debug/cma/reserved/bench_hold"
+DEBUG = "/sys/kernel/debug/cma/reserved"
+BENCH = f"{DEBUG}/bench_alloc"
+HOLD = f"{DEBUG}/bench_hold"
 
 # What measure.sections() cuts apart again.
 PRELUDE = f"""\
@@ -32,6 +33,13 @@ bench() {{ # PAGES REPETITIONS
 	cat {BENCH}
 }}
 """
+
+WAYS = ("write-back", "put-back", "move-aside")  # of dirty tenants out of a primary's range
+
+
+def swap_policy(name: str, pages: int) -> str:
+    """How the area gives swapped-out pages back; in how many frames no write made a copy of."""
+    return f"echo {name} >{AREA}/swap_policy\necho {pages} >{AREA}/dirty_max\n"
 
 
 def program(name: str) -> Path:

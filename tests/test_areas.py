@@ -26,6 +26,17 @@ GCMA = {
 }
 
 
+DIRTY = {
+    "swap_policy": "put-back",
+    "tenants_dirty": "512",
+    "dirty_max": "16384",
+    "stores_dirty": "2000",
+    "moved_aside": "0",
+    "put_back": "1024",
+    "written_back": "7",
+}
+
+
 @pytest.fixture
 def sysfs(tmp_path: Path) -> Path:
     """One gcma area, and one as a kernel without GCMA shows it."""
@@ -53,10 +64,27 @@ def test_table_shows_sizes_in_mib_and_what_is_unknown(sysfs: Path) -> None:
     assert camera.split() == ["camera", "movable", *["-"] * 10, "-"]
 
 
+def test_swapped_out_pages_that_swap_has_no_copy_of_have_a_table_of_their_own(sysfs: Path) -> None:
+    assert areas.read(sysfs)[1].swap_policy is None
+    plain = areas.table(areas.read(sysfs))
+    for name, value in DIRTY.items():
+        (sysfs / "reserved" / name).write_text(value + "\n")
+    text = areas.table(areas.read(sysfs))
+    assert text.startswith(f"{plain}\n")
+    title, head, reserved = text.removeprefix(f"{plain}\n").splitlines()
+    assert title.startswith("swapped-out pages")
+    assert len(head) == len(reserved)
+    assert reserved.split() == [
+        *("reserved", "put-back", "2.0", "64.0"),
+        *("2,000", "0", "1,024", "7"),
+    ]
+
+
 def test_status_as_json(sysfs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["status", "--json", "--sysfs", str(sysfs)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found[1]["tenants_file"] == 8192
+    assert found[1]["swap_policy"] is None
     assert found[0]["total_pages"] is None
 
 

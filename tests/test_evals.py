@@ -14,7 +14,18 @@ from lab import evals, figures, guests, loads, paths, process, source, systems, 
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
-from lab.evals import alloc_cpus, both, camera, memcg, rfc, size, tenancy, zsmalloc
+from lab.evals import (
+    alloc_cpus,
+    both,
+    camera,
+    dirty,
+    memcg,
+    rfc,
+    size,
+    swapped,
+    tenancy,
+    zsmalloc,
+)
 from lab.machine import Machine
 from lab.measure import BenchSample, Event
 from tests.conftest import Lab
@@ -230,6 +241,81 @@ def test_what_is_avoided_of_files_and_of_memory_is_told_apart() -> None:
     assert both.avoided(pair, load.name, loads.FIRST, loads.swap_ins) == pytest.approx(20)
 
 
+def test_writes_avoided_are_those_of_the_same_sequence() -> None:
+    load = swapped.LOADS[0]
+
+    def measured(variant: str, *swap_outs: int) -> loads.Measured:
+        costs = [[loads.Cost(0, 0, 1, 0, 0, 0, n)] for n in swap_outs]
+        return loads.Measured(load, loads.FIRST, variant, costs)
+
+    aside = "gcma, move-aside"
+    pair = {
+        (load.name, loads.FIRST, variant): measured(variant, *writes)
+        for variant, writes in ((loads.NONE, (400, 9999, 9999)), (aside, (100,)))
+    }
+    assert swapped.writes_avoided(pair, load.name, aside) == 75
+
+
+def test_dirty_tenants_are_tried_where_swap_is_a_disk() -> None:
+    further = {load.swap: load.further for load in swapped.LOADS}
+    assert further == {"disk": tuple(loads.DIRTY), "zram": ()}
+    names = [load.name for load in swapped.LOADS if load.further]
+    assert sum("Redis" in name for name in names) == len(swapped.REDIS_JOBS)
+
+
+def primaries(variant: str, *, lost: int = 0, ok: int = 1) -> dict[str, str]:
+    """What a guest of `dirty-tenants` prints: 500 instructions, and 1,000 for each dirty page."""
+    sections = {"pagecopy": "rep 600\nregs 900\ncopy_page rep\n"}
+    for count in dirty.TENANTS:
+        moved = max(count - lost, 0) if variant in dirty.COUNTERS else 0
+        cost = 500 + 1000 * moved
+        sections[f"alloc {count}"] = (
+            f"{count or dirty.CLEAN_PAGES} {cost} 300 {ok}\nmoved {moved}\nleft 4000\n"
+        )
+    return sections
+
+
+def test_figures_of_dirty_tenants_are_instructions_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = {}
+
+    def run_all(_: str, ordered: list[guests.Guest], __: float) -> dict[str, guests.Output]:
+        scripts.update({guest.name: guest.script for guest in ordered})
+        return {g.name: replace(output(primaries(g.name)), guest=g) for g in ordered}
+
+    monkeypatch.setattr(dirty, "run_all", run_all)
+    monkeypatch.setattr(guests, "kernel_id", lambda _: None)
+    monkeypatch.setattr(dirty.workloads, "files", lambda *_, **__: {})
+    outcome = dirty.dirty_tenants(cast("guests.Kernels", lambda _: None))
+    share = (1000 + 500 / 1024) / (600 + 400)
+    assert outcome.values == {"dirty-aside": share, "dirty-put-back": share}
+    table = outcome.tables[0]
+    assert table.rows[0] == [1024, 0, *[500] * 5, *[None] * 3]
+    assert table.rows[1] == [1, 1, 500, 500, *[1500] * 3, *[1.5] * 3]
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert outcome.plots[0].lines[-1].points[-1] == (1025, 1_025_500)
+    for variant, script in scripts.items():
+        assert ("swap_policy" in script) == (variant in dirty.COUNTERS)
+        assert "@" not in script
+    assert "tenants_dirty /sys/kernel/mm/cma/reserved/moved_aside " in scripts["move-aside"]
+
+
+def test_dirty_tenants_that_went_another_way_are_told() -> None:
+    def told(name: str, sections: dict[str, str]) -> guests.Output:
+        guest = guests.Guest(name, cast("Kernel", None), Machine(), "")
+        return guests.Output(guest, BOOTED, sections)
+
+    with pytest.raises(LabError, match="put-back: of 1 dirty tenants 0 went that way"):
+        dirty.read(told("put-back", primaries("put-back", lost=1)))
+    with pytest.raises(LabError, match="1024 pages with 0 tenants could not be allocated"):
+        dirty.read(told("write-through", primaries("write-through", ok=0)))
+
+
+def test_an_area_can_be_full_of_tenants_beside_any_range() -> None:
+    assert max(*dirty.TENANTS, dirty.CLEAN_PAGES) * 2 < dirty.AREA_PAGES
+    assert dirty.JUDGED in dirty.TENANTS
+    assert dirty.AREA_MIB * 5 // 4 < dirty.SWAP_MIB
+
+
 def test_code_lines_are_neither_blank_nor_comment() -> None:
     text = "// SPDX\n/*\n * text\n */\n\nint a; /* why */\n  \n#define B 1\n/* one */ int c;\n"
     assert size.code_lines(text) == 3
@@ -264,6 +350,18 @@ def test_lines_are_counted_by_part(counted: Lab) -> None:
         "gcma": {"mm/gcma.c": 2},
         "hooks": {"mm/cma.c": 1},
     }
+
+
+def test_what_completes_a_system_counts_with_it(counted: Lab) -> None:
+    hunk = "--- a/mm/swap.c\n+++ b/mm/swap.c\n@@ -1 +1,2 @@\n int a;\n+int hook;\n"
+    for system in ("swap", "dirty"):
+        counted.write(f"files/mm/gcma_{system}.c", "int one;\nint two;\n")
+        header = f"Adds: mm/gcma_{system}.c\n\n"
+        counted.write(f"patches-6.12/{system}/0001-{system}.patch", header + hunk)
+    names = ("gcma/0001-a.patch", "swap/0001-swap.patch", "dirty/0001-dirty.patch")
+    counted.write("patches-6.12/series", "\n".join(names) + "\n")
+    parts = size.kernel_lines(source.read_series(counted.kernel))
+    assert parts["swap"] == {"mm/gcma_swap.c": 2, "mm/gcma_dirty.c": 2, "mm/swap.c": 2}
 
 
 def test_a_file_in_no_part_is_named(counted: Lab) -> None:

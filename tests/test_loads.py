@@ -84,6 +84,50 @@ def test_a_disk_to_swap_to_takes_its_memory_before_anything_is_swapped() -> None
     assert places == sorted(places)
 
 
+def test_further_variants_run_in_the_first_setting_with_few_seeds() -> None:
+    load = replace(LOAD, settings=loads.BOTH_LRUS, further=("a", "b"))
+    other = loads.BOTH_LRUS[1]
+    assert loads.plan([load], (NONE, GCMA)) == {
+        **{(load, FIRST, variant): range(1, 4) for variant in (NONE, GCMA)},
+        **{(load, FIRST, variant): range(1, 2) for variant in ("a", "b")},
+        **{(load, other, variant): range(1, 2) for variant in (NONE, GCMA)},
+    }
+
+
+@pytest.mark.parametrize("variant", [NONE, GCMA, *loads.DIRTY])
+def test_a_swap_policy_is_chosen_before_anything_is_swapped(
+    variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "files", lambda *_, **__: {})
+    load = replace(LOAD, disk_mib=0, swap="disk", swap_mib=96, program="memory")
+    guest = loads.guest(cast("guests.Kernels", lambda _: None), load, FIRST, variant, 1)
+    assert guest.machine.policy == ("none" if variant == NONE else "gcma")
+    assert ("swap_policy" in guest.script) == (variant in loads.DIRTY)
+    if variant in loads.DIRTY:
+        words = (f"echo {loads.DIRTY[variant]} >", "echo 8192 >", "swapon")
+        places = [guest.script.index(word) for word in words]
+        assert places == sorted(places)
+
+
+def test_variants_with_fewer_seeds_are_held_against_the_same_seeds() -> None:
+    def swapped(variant: str, *swap_outs: int, setting: Setting = FIRST) -> Measured:
+        samples = [[Cost(0, 0, 10**6, 0, 0, 2, n)] for n in swap_outs]
+        return Measured(LOAD, setting, variant, samples)
+
+    other = Setting(lru=GENERATIONS)
+    measured = {
+        ("a load", FIRST, NONE): swapped(NONE, 100, 300),
+        ("a load", FIRST, "few"): swapped("few", 25),
+        ("a load", other, NONE): swapped(NONE, 100, setting=other),
+    }
+    none, few = loads.beside(measured, "a load", FIRST, (NONE, "few"))
+    assert (none.mean(loads.swap_outs), few.mean(loads.swap_outs)) == (100, 25)
+    assert loads.beside(measured, "a load", other, (NONE, "few")) == []
+    table = loads.swap_table("t", measured, (NONE, "few"), "")
+    assert table.rows == [["a load", "", "classic", 2, 2, 100, 25, 1, 1]]
+    assert loads.swap_table("t", measured, (NONE,), "").rows[0][4] == 200
+
+
 def measured(variant: str, *sectors: int, setting: Setting = FIRST) -> Measured:
     samples = [[Cost(n, n // 2, 10 * n, 0, 0), Cost(1, 1, 1, 0, 0)] for n in sectors]
     return Measured(LOAD, setting, variant, samples)

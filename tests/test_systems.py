@@ -10,6 +10,9 @@ from lab.errors import LabError
 def test_a_system_brings_what_it_is_built_on() -> None:
     assert systems.with_needs(["gcma"]) == [systems.RESERVE, systems.GCMA]
     assert systems.with_needs(["compactfit", "reserve"]) == [systems.RESERVE, systems.COMPACTFIT]
+    assert systems.with_needs(["dirty"]) == [
+        *(systems.RESERVE, systems.GCMA, systems.SWAP, systems.DIRTY)
+    ]
     assert systems.with_needs([]) == []
 
 
