@@ -109,6 +109,15 @@ def test_every_program_of_the_folder_is_run() -> None:
     assert sources == {*selftests.program_names(folder), "gcma_groups"}  # of tests/test_guests.py
 
 
+def test_the_longest_program_has_a_guest_of_its_own() -> None:
+    usual, words = selftests.ROUNDS[:2]
+    parts = selftests._parts(usual, ["gcma_fsx", selftests.LONGEST, "gcma_race"])
+    assert [part.programs for part in parts] == [(selftests.LONGEST,), ("gcma_fsx", "gcma_race")]
+    assert len({part.name for part in parts}) == 2  # for their results
+    assert [part.programs for part in selftests._parts(usual, ["gcma_fsx"])] == [("gcma_fsx",)]
+    assert selftests._parts(words, ["gcma_fsx", selftests.LONGEST]) == []
+
+
 def test_unknown_part_lists_the_known_ones() -> None:
     with pytest.raises(LabError, match="unknown part all: choose one of guests, selftests"):
         tests.run(tests.Options(), "all")
