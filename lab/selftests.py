@@ -17,7 +17,7 @@ from lab.errors import LabError
 from lab.ktap import Case
 from lab.machine import Machine
 
-SECONDS = 3000  # time limit of one round, on a debug kernel too
+SECONDS = 3600  # time limit of one round, on a debug kernel too
 SOAK_SECONDS = 8 * 3600
 SKIP_STATUS = 4  # kselftest's KSFT_SKIP
 LONGEST = "gcma_swap"  # takes as long as all others: in a guest of its own, beside them
@@ -159,11 +159,12 @@ def run_round(
     results = share / place
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
+    slow = any(kernel.config.get(f"CONFIG_{name}") == "y" for name in ("KASAN", "KCSAN"))
     must = each.must + (_FAULTS if kernel.config.get("CONFIG_FAILSLAB") == "y" else "")
     result = boot.system(
         kernel,
         each.machine,
-        script(programs, place, must, soak=soak),
+        script(programs, place, must, soak=soak, slow=slow),
         share=share,
         timeout=SOAK_SECONDS if soak else timeout,
         listener=listener,
@@ -183,10 +184,12 @@ def _folder() -> Path:
     return paths.cache() / "selftests"
 
 
-def script(programs: Iterable[str], results: str, must: str, *, soak: bool) -> str:
+def script(
+    programs: Iterable[str], results: str, must: str, *, soak: bool, slow: bool = False
+) -> str:
     """Run each program, its KTAP, its words and its status into a folder of the share."""
     lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
-    lines.append(f"export GCMA_MUST={shlex.quote(must)}")
+    lines.append(f"export GCMA_MUST={shlex.quote(must)} GCMA_SLOW={int(slow)}")
     for name in programs:
         base = f"{results}/{name}"
         lines.append(f"./{name} >{base}.ktap 2>{base}.log; echo $? >{base}.status")

@@ -92,7 +92,9 @@ def test_soak_is_told_to_the_programs() -> None:
 
 def test_programs_are_told_what_the_machine_must_have() -> None:
     script = selftests.script(["a"], "results", "gcma xfs", soak=False)
-    assert "export GCMA_MUST='gcma xfs'\n" in script
+    assert "export GCMA_MUST='gcma xfs' GCMA_SLOW=0\n" in script
+    script = selftests.script(["a"], "results", "gcma", soak=False, slow=True)
+    assert "export GCMA_MUST=gcma GCMA_SLOW=1\n" in script
 
 
 def test_words_of_the_rounds_are_known_to_the_programs() -> None:

@@ -1280,7 +1280,7 @@ static void all_at_once(unsigned long wanted)
 	need_swap();
 	pids[0] = reclaim_all_the_time();
 	pids[1] = background(primaries);
-	steps_begin(soaking() ? 1000000 : wanted);
+	steps_begin(soaking() ? 1000000 : slow_kernel() ? wanted / 5 : wanted);
 	pids[2] = background(forks);
 	steps_end();
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
@@ -1939,7 +1939,7 @@ static void switch_all_the_time(void)
 	}
 }
 
-/* Other steps together check 50,000 pages; if there is time, a million each. */
+/* All steps together check 50,000 pages; if there is time, a million each. */
 static void steps_while_switched(void)
 {
 	unsigned long stores, moved, back;

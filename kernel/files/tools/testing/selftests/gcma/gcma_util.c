@@ -939,6 +939,13 @@ bool soaking(void)
 	return env && !strcmp(env, "1");
 }
 
+bool slow_kernel(void)
+{
+	const char *env = getenv("GCMA_SLOW");
+
+	return env && !strcmp(env, "1");
+}
+
 void start(unsigned int tests)
 {
 	page_size = sysconf(_SC_PAGESIZE);

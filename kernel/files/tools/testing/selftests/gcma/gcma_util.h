@@ -31,6 +31,9 @@ long must(long ret, const char *call, const char *func, int line);
 /* Are the long forms of the tests wanted? GCMA_SOAK=1 says so; options may then say otherwise. */
 bool soaking(void);
 
+/* Is each access to memory checked, and all ten times as slow? GCMA_SLOW=1 says so. */
+bool slow_kernel(void);
+
 /* What gcma areas have to do during a test, which proves nothing otherwise. */
 enum need {
 	NEED_LOADS,	/* and stores: what is loaded was stored */
