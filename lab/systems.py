@@ -35,7 +35,7 @@ RESERVE = System(
     symbol="CONFIG_CMA_RESERVE",
     fragments=("reserve",),
     policies=("none", STOCK),
-    suites={"cma_reserve": 25},
+    suites={"cma_reserve": 26},
     parts={
         "reserve": ("mm/cma_reserve.[ch]", "include/linux/cma_policy.h"),
         "observability": ("mm/cma_reserve_*.[ch]", "include/trace/events/cma_reserve.h"),

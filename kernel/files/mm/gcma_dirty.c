@@ -553,8 +553,10 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * @count: frames
  *
  * Context: may sleep, no lock held. Cost: O(@count / BITS_PER_LONG), and for each dirty
- * tenant in the range what the policy takes: move-aside a page copy and O(1), put-back a
- * swap-in without I/O, write-back the same and to submit a write.
+ * tenant in the range what the policy takes: move-aside a page copy and, to find a frame
+ * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
+ * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
+ * GCMA_DIRTY_TRIES ticks.
  * Return: 0, or -ENOMEM if one of them could be placed nowhere.
  */
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
