@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -294,30 +293,10 @@ def test_guests_run_side_by_side(kernel: Kernel, machine: Machine) -> None:
         assert set((result.output + result.errors).split()) == {number}
 
 
-# The launcher as a user calls it, twice: 9p reads the files the first time. Emulated CPUs are as
-# fast as the host is idle, so an import of nothing tells what a second is worth.
-STATUS = """
-seconds() {{
-	before=$(cut -d' ' -f1 /proc/uptime)
-	"$@" >&2 || echo failed
-	after=$(cut -d' ' -f1 /proc/uptime)
-	echo "$after - $before" | bc
-}}
-{launcher} status >/dev/null
-seconds {launcher} status
-seconds {python} -I -c pass
-"""
-STATUS_SECONDS = 10
-STATUS_STARTS = 15  # or so many times as long as the start of Python alone
-
-
-def test_status_in_a_small_guest_is_quick(kernel: Kernel, machine: Machine) -> None:
+def test_status_works_in_a_small_guest(kernel: Kernel, machine: Machine) -> None:
     small = replace(machine, memory_mib=384 if kernel.flavour.name != "debug" else 1024)
     launcher = paths.REPO / "gcma"
     subprocess.run([launcher, "status", "--sysfs", paths.REPO], check=True)  # Python compiles it
-    script = STATUS.format(launcher=launcher, python=sys.executable)
-    result = boot.system(kernel, small, script).check()
-    status, python = map(float, result.output.split())
-    assert "reserved" in result.errors
-    assert "onfig" not in result.errors  # nothing warns of a configuration folder
-    assert status < max(STATUS_SECONDS, STATUS_STARTS * python), result.output
+    result = boot.system(kernel, small, f"{launcher} status").check()
+    assert "reserved" in result.output
+    assert not result.errors  # nothing warns of a configuration folder
