@@ -74,6 +74,21 @@ DIRTY = System(
     parts={"swap": ("mm/gcma_dirty.[ch]",)},  # counts with what it completes
     hooks="swap",
 )
+RENTAL = System(
+    "rental",
+    symbol="CONFIG_RENTAL",
+    fragments=("rental",),
+    needs=("reserve",),
+    policies=("rental",),
+    parts={
+        "rental": ("mm/rental.[ch]", "include/linux/rental.h"),
+        "observability": (
+            *("mm/rental_sysfs.c", "include/linux/rental_counters.h"),
+            "include/trace/events/rental.h",
+        ),
+    },
+    hooks="rental",
+)
 BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))
 COMPACTFIT = System(
     "compactfit",
@@ -83,7 +98,7 @@ COMPACTFIT = System(
 )
 
 SYSTEMS: Mapping[str, System] = {
-    system.name: system for system in (RESERVE, GCMA, SWAP, DIRTY, BENCH, COMPACTFIT)
+    system.name: system for system in (RESERVE, GCMA, SWAP, DIRTY, RENTAL, BENCH, COMPACTFIT)
 }
 POLICIES = tuple(policy for system in SYSTEMS.values() for policy in system.policies)
 

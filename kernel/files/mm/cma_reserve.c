@@ -306,6 +306,9 @@ static const struct cma_policy * const cma_policies[] = {
 #ifdef CONFIG_GCMA
 	&gcma_policy,
 #endif
+#ifdef CONFIG_RENTAL
+	&rental_policy,
+#endif
 };
 
 /* What the command line said, each POLICY or NAME:POLICY. */

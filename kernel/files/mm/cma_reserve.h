@@ -64,6 +64,7 @@ struct cma_reserve {
 
 /* A row of cma_policies[] each. */
 extern const struct cma_policy gcma_policy;
+extern const struct cma_policy rental_policy;
 
 /* Frames of the area stay out of the buddy allocator. */
 static inline bool cma_reserved(const struct cma *cma)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Rental memory: what drivers and the rest of mm see of it.
+ *
+ * Idle frames of a CMA area of policy "rental" are lent to clean pages of the page cache,
+ * which live in them as in any other memory until the device needs the frames again. See
+ * Documentation/mm/rental.rst.
+ */
+#ifndef _LINUX_RENTAL_H
+#define _LINUX_RENTAL_H
+
+#include <linux/jump_label.h>
+#include <linux/pagemap.h>
+
+struct cma;
+
+DECLARE_STATIC_KEY_FALSE(rental_key);
+
+/*
+ * True from the moment the first area of policy rental is active. Without CONFIG_RENTAL all
+ * hooks are dead code, and what they would call does not exist.
+ */
+static inline bool rental_enabled(void)
+{
+	return IS_ENABLED(CONFIG_RENTAL) && static_branch_unlikely(&rental_key);
+}
+
+bool __rental_lent(const struct page *page);
+bool __rental_spared(struct folio *folio);
+unsigned long __rental_nr_lent(void);
+struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp,
+			     unsigned int order, bool write);
+bool __rental_free(struct page *page, unsigned int order);
+struct folio *__rental_before_write(struct folio *folio, bool nowait);
+vm_fault_t __rental_fault(struct folio *folio);
+void __rental_dirtied(struct folio *folio);
+bool __rental_take_over(struct folio *folio);
+
+int rent_memory(struct cma *cma, unsigned long offset, unsigned long count);
+int return_memory(struct cma *cma, unsigned long offset, unsigned long count);
+
+/* Does the page lie in an area whose frames are lent? O(areas) */
+static inline bool rental_lent(const struct page *page)
+{
+	return rental_enabled() && __rental_lent(page);
+}
+
+/**
+ * rental_filemap_alloc() - allocate a folio for file data that is read
+ * @mapping: of the file
+ * @gfp: for filemap_alloc_folio(), if no area has room
+ * @order: of the folio
+ * @write: it may be written to at once: lent only if the area's scheme is "noclean"
+ *
+ * Context: as @gfp says. Return: a folio, or NULL.
+ */
+static inline struct folio *rental_filemap_alloc(struct address_space *mapping, gfp_t gfp,
+						 unsigned int order, bool write)
+{
+	struct folio *folio = NULL;
+
+	if (rental_enabled())
+		folio = __rental_alloc(mapping, gfp, order, write);
+	return folio ?: filemap_alloc_folio(gfp, order);
+}
+
+/* A page of an area comes home: true, and the caller is done with it. Any context. */
+static inline bool rental_free(struct page *page, unsigned int order)
+{
+	return rental_enabled() && __rental_free(page, order);
+}
+
+/**
+ * rental_before_write() - somebody is about to write to a folio
+ * @folio: locked, in the page cache; the caller has a reference
+ * @nowait: do not sleep
+ *
+ * If it is lent, a folio of other memory takes its place, with the caller's lock and
+ * reference. One that cannot leave stays: rental_dirtied() will know.
+ *
+ * Context: may sleep unless @nowait. Return: the folio to write to. If it is not @folio, that
+ * is not locked any more, and the caller's reference is gone: NULL, it was dropped and can
+ * be read again; ERR_PTR(-ENOMEM), or ERR_PTR(-EAGAIN) if @nowait.
+ */
+static inline struct folio *rental_before_write(struct folio *folio, bool nowait)
+{
+	return rental_lent(&folio->page) ? __rental_before_write(folio, nowait) : folio;
+}
+
+/**
+ * rental_fault() - a page is about to be mapped writable
+ * @folio: of a shared mapping of a file; referenced, not locked
+ *
+ * Context: of a fault that may sleep. Return: 0 and @folio is not lent;
+ * %VM_FAULT_NOPAGE and the fault has to be taken again; or an error.
+ */
+static inline vm_fault_t rental_fault(struct folio *folio)
+{
+	return rental_lent(&folio->page) ? __rental_fault(folio) : 0;
+}
+
+/* A folio was marked dirty: it must not be a lent one. Any context, i_pages locked. */
+static inline void rental_dirtied(struct folio *folio)
+{
+	if (rental_lent(&folio->page))
+		__rental_dirtied(folio);
+}
+
+/* Would reclaim gain nothing by evicting the folio, for its area has frames to lend? */
+static inline bool rental_spared(struct folio *folio)
+{
+	return rental_enabled() && __rental_spared(folio);
+}
+
+/*
+ * Reclaim may evict a folio: clean, locked, unmapped, isolated, without private data. If an
+ * area has room a folio there takes its place in the page cache, and true is returned.
+ */
+static inline bool rental_take_over(struct folio *folio)
+{
+	return rental_enabled() && __rental_take_over(folio);
+}
+
+/* Pages of the page cache that cannot become dirty where they are */
+static inline unsigned long rental_nr_lent(void)
+{
+	return rental_enabled() ? __rental_nr_lent() : 0;
+}
+
+#endif /* _LINUX_RENTAL_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is counted for each area of policy rental, in pages unless said: the names are those of
+ * the files below /sys/kernel/mm/cma/<area>/. Included with RENTAL_COUNTER() defined.
+ */
+RENTAL_COUNTER(lends)		/* lent to the page cache, for a read */
+RENTAL_COUNTER(taken_over)	/* lent to pages that reclaim would have evicted */
+RENTAL_COUNTER(replaced)	/* left the area before they were written to */
+RENTAL_COUNTER(slipped)		/* found dirty in the area (0 if all ways to write are known) */
+RENTAL_COUNTER(discarded)	/* dropped by a return */
+RENTAL_COUNTER(moved_out)	/* moved to other memory by a return: mlocked, dirty */
+RENTAL_COUNTER(activated)	/* moved to other memory by a return: in use */
+RENTAL_COUNTER(returns)		/* returns that found pages, a number */
+RENTAL_COUNTER(busy)		/* returns that failed: somebody holds a page, a number */
+RENTAL_COUNTER(no_run)		/* large folios for which there were frames, but no run */
+#undef RENTAL_COUNTER

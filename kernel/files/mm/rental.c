@@ -1,0 +1,939 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rental memory: idle frames of a CMA area lent to clean pages of the page cache
+ *
+ * After "Rigorous Rental Memory Management for Embedded Systems" (Jeong et al., ACM TECS
+ * 12(1), 2013), here "the paper". Where gcma copies a page into the area and out again, a
+ * lent frame is the page: it is mapped and read in place. What makes it fast to get back is
+ * what may be there (sections 4.1 and 4.2): clean pages of files only, which can be dropped
+ * without I/O and without memory to put them.
+ *
+ * A frame is idle, lent, or a primary's:
+ *
+ *   idle    bit in @idle; its page has one reference, the area's
+ *   lent    bit in @lent; an ordinary folio, whose last reference brings it home through
+ *           rental_free(): to @idle, or, if its bit in the bitmap of the area is set by
+ *           now, to the primary that waits for it
+ *   taken   bit in cma->bitmap
+ *
+ * Who returns a range has set its bits in cma->bitmap, so nothing that comes home becomes
+ * idle; then takes its idle frames out of @idle, so nothing is lent any more; and what is
+ * left is in @lent, from where it can only leave.
+ *
+ * A lent page never becomes dirty. All writers lock the folio before they write to it, or
+ * map it writable with the folio locked, and look there whether it is lent: if so, a folio of
+ * other memory takes its place in the page cache (rental_exchange()). Others may have
+ * references to the old one and no lock, but only to read: they see what a reader sees that
+ * came before the write.
+ */
+
+#define pr_fmt(fmt) "rental: " fmt
+
+#include <linux/backing-dev.h>
+#include <linux/cma.h>
+#include <linux/cpuset.h>
+#include <linux/dax.h>
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/memcontrol.h>
+#include <linux/migrate.h>
+#include <linux/mm_inline.h>
+#include <linux/page-isolation.h>
+#include <linux/pagevec.h>
+#include <linux/rmap.h>
+#include <linux/slab.h>
+#include <linux/swap.h>
+
+#include "internal.h"
+#include "rental.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/rental.h>
+
+/* How long a return waits until nobody has an unexpected reference to a page, in ms */
+#define RENTAL_PIN_MS		200
+
+/* And until pages that are being read, or on their way, come home: a slow disk's read */
+#define RENTAL_RETURN_MS	2000
+
+/* Reclaim evicts lent pages too as long as less than one in so many frames is idle. */
+#define RENTAL_ROOM		64
+
+DEFINE_STATIC_KEY_FALSE(rental_key);
+
+/* Written at boot only, but by tests; read without a lock. */
+static struct rental *rental_areas[MAX_CMA_AREAS];
+static unsigned int rental_nr_areas;
+
+static void rental_count(struct rental *r, enum rental_counter counter, long nr)
+{
+	atomic_long_add(nr, &r->counters[counter]);
+}
+
+/* ------ the pool ------------------------------------------------------ */
+
+static struct rental *rental_at(unsigned long pfn)
+{
+	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+
+	for (i = 0; i < nr; i++) {
+		struct rental *r = rental_areas[i];
+
+		if (pfn - r->cma->base_pfn < r->cma->count)
+			return r;
+	}
+	return NULL;
+}
+
+static struct rental *rental_at_folio(struct folio *folio)
+{
+	return rental_at(folio_pfn(folio));
+}
+
+static int rental_nid(const struct rental *r)
+{
+	return page_to_nid(cma_page(r->cma, 0));
+}
+
+/* Does a primary have the frame, or is it about to? */
+static bool rental_taken(const struct rental *r, unsigned long frame)
+{
+	return test_bit(frame >> r->cma->order_per_bit, r->cma->bitmap);
+}
+
+bool __rental_lent(const struct page *page)
+{
+	return rental_at(page_to_pfn(page));
+}
+
+bool __rental_spared(struct folio *folio)
+{
+	struct rental *r = rental_at_folio(folio);
+
+	return r && data_race(r->nr_idle) > r->cma->count / RENTAL_ROOM;
+}
+
+unsigned long __rental_nr_lent(void)
+{
+	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+	unsigned long sum = 0;
+
+	for (i = 0; i < nr; i++)
+		sum += data_race(rental_areas[i]->nr_lent);
+	return sum;
+}
+
+/* Memory failures are rare enough to look only after the first. */
+static bool rental_poison(void)
+{
+	return IS_ENABLED(CONFIG_MEMORY_FAILURE) && atomic_long_read(&num_poisoned_pages);
+}
+
+/* The next naturally aligned run of idle frames from @from that ends before @end, or @end */
+static unsigned long rental_find(const struct rental *r, unsigned long from,
+				 unsigned long end, unsigned long nr)
+{
+	unsigned long first = find_next_bit(r->idle, end, from), last;
+
+	for (;;) {
+		first = ALIGN(first, nr);
+		if (first + nr > end)
+			return end;
+		last = find_next_zero_bit(r->idle, first + nr, first);
+		if (last == first + nr)
+			return first;
+		first = find_next_bit(r->idle, end, last);
+	}
+}
+
+/* Idle frames, now lent: the number of the first, or the number of frames if there are none */
+static unsigned long rental_lend_frames(struct rental *r, unsigned long nr)
+{
+	unsigned long count = r->cma->count, flags, frame;
+
+	if (data_race(r->nr_idle) < nr)
+		return count;
+	spin_lock_irqsave(&r->lock, flags);
+	frame = rental_find(r, r->hand, count, nr);
+	if (frame == count)
+		frame = rental_find(r, 0, count, nr);
+	if (frame < count) {
+		bitmap_clear(r->idle, frame, nr);
+		bitmap_set(r->lent, frame, nr);
+		r->nr_idle -= nr;
+		r->nr_lent += nr;
+		r->hand = frame + nr;
+	} else if (nr > 1) {
+		rental_count(r, RENTAL_no_run, 1);
+	}
+	spin_unlock_irqrestore(&r->lock, flags);
+	return frame;
+}
+
+/* Frames are not lent any more: they are idle, or the primary's who waits for them. */
+static void rental_frames_home(struct rental *r, unsigned long frame, unsigned long nr)
+{
+	unsigned long flags, end = frame + nr;
+
+	spin_lock_irqsave(&r->lock, flags);
+	bitmap_clear(r->lent, frame, nr);
+	r->nr_lent -= nr;
+	for (; frame < end; frame++) {
+		if (!rental_taken(r, frame)) {
+			__set_bit(frame, r->idle);
+			r->nr_idle++;
+		}
+	}
+	spin_unlock_irqrestore(&r->lock, flags);
+}
+
+/*
+ * Idle pages have a reference each, the area's, which a large folio's tails must not have.
+ * Who takes a page for another one that was there before may hold a second one for a moment.
+ */
+static bool rental_make_large(struct page *page, unsigned int order)
+{
+	unsigned long i, nr = 1UL << order;
+
+	for (i = 1; i < nr; i++) {
+		if (!page_ref_freeze(page + i, 1)) {
+			while (--i)
+				page_ref_unfreeze(page + i, 1);
+			return false;
+		}
+	}
+	prep_compound_page(page, order);
+	page_rmappable_folio(page);
+	return true;
+}
+
+/* A folio of the area, with one reference, or NULL: O(1) unless few frames are idle */
+static struct folio *rental_folio(struct rental *r, unsigned int order)
+{
+	unsigned long nr = 1UL << order, frame, i;
+	struct page *page;
+
+	frame = rental_lend_frames(r, nr);
+	if (frame == r->cma->count)
+		return NULL;
+	page = cma_page(r->cma, frame);
+	if (rental_poison())
+		for (i = 0; i < nr; i++)
+			if (PageHWPoison(page + i))
+				return NULL; /* lost with the frames beside it */
+	if (order && !rental_make_large(page, order)) {
+		rental_frames_home(r, frame, nr);
+		return NULL;
+	}
+	return (struct folio *)page;
+}
+
+/*
+ * May the pages of a mapping be lent frames? Regular files: other mappings are written to in
+ * ways of their own, block devices for one through buffer heads. Their shared mappings are
+ * read-only until a fault tells of a write, or for ever.
+ */
+static bool rental_may_lend(struct address_space *mapping)
+{
+	const struct inode *host = mapping->host;
+
+	return host && S_ISREG(host->i_mode) && mapping_can_writeback(mapping) &&
+	       !dax_mapping(mapping) && !mapping_unevictable(mapping);
+}
+
+struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,
+			     bool write)
+{
+	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+	struct folio *folio;
+
+	if (order > pageblock_order || !rental_may_lend(mapping))
+		return NULL;
+	/* who says where its memory is to be means this memory, too */
+	if (IS_ENABLED(CONFIG_NUMA) && current->mempolicy)
+		return NULL;
+	for (i = 0; i < nr; i++) {
+		struct rental *r = rental_areas[i];
+
+		if (write && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
+			continue;
+		if (!cpuset_zone_allowed(page_zone(cma_page(r->cma, 0)), gfp))
+			continue;
+		folio = rental_folio(r, order);
+		if (folio) {
+			rental_count(r, RENTAL_lends, 1L << order);
+			return folio;
+		}
+	}
+	return NULL;
+}
+
+bool __rental_free(struct page *page, unsigned int order)
+{
+	struct rental *r = rental_at(page_to_pfn(page));
+	unsigned long i, nr = 1UL << order;
+
+	if (!r)
+		return false;
+	/* Idle frames are as allocated ones: a primary takes them without a look. */
+	post_alloc_hook(page, order, GFP_NOWAIT);
+	for (i = 0; i < nr; i++)
+		set_page_count(page + i, 1);
+	rental_frames_home(r, page_to_pfn(page) - r->cma->base_pfn, nr);
+	return true;
+}
+
+/* ------ one folio for another ----------------------------------------- */
+
+/* What the new folio has to know of the old one, and folio_add_lru() does not tell it */
+static void rental_copy_state(struct folio *new, struct folio *old)
+{
+	if (folio_test_uptodate(old)) {
+		folio_copy(new, old);
+		__folio_mark_uptodate(new);
+	}
+	if (folio_test_referenced(old))
+		folio_set_referenced(new);
+	if (folio_test_active(old))
+		folio_set_active(new);
+	if (folio_test_workingset(old))
+		folio_set_workingset(new);
+	if (folio_test_mappedtodisk(old))
+		folio_set_mappedtodisk(new);
+	if (folio_test_checked(old))
+		folio_set_checked(new);
+	/* of a clean folio: PG_readahead */
+	if (folio_test_readahead(old))
+		folio_set_readahead(new);
+}
+
+/*
+ * Put @new where @old is in the page cache and in page tables: both locked, of one size.
+ *
+ * References to @old do not matter, as they do when a page is migrated: content and use of a
+ * clean folio without private data are all in the page cache, and it is not written to while
+ * it is locked. Who has one looks at folio->mapping behind the lock.
+ *
+ * False if @old has to stay where it is: dirty, or its filesystem does not let go of it.
+ */
+static bool rental_exchange(struct folio *old, struct folio *new)
+{
+	struct address_space *mapping = old->mapping;
+	XA_STATE(xas, &mapping->i_pages, old->index);
+	bool mapped = folio_mapped(old);
+	long nr = folio_nr_pages(old);
+
+	if (folio_test_private_2(old) ||
+	    (folio_needs_release(old) && !filemap_release_folio(old, 0)))
+		return false;
+	if (mapped)
+		try_to_migrate(old, 0);
+	if (folio_mapped(old) || folio_test_dirty(old) || folio_test_writeback(old)) {
+		if (mapped)
+			remove_migration_ptes(old, old, 0);
+		return false;
+	}
+
+	rental_copy_state(new, old);
+	folio_ref_add(new, nr);
+	new->mapping = mapping;
+	new->index = old->index;
+	mem_cgroup_replace_folio(old, new);
+
+	xas_lock_irq(&xas);
+	xas_store(&xas, new);
+	old->mapping = NULL;
+	__lruvec_stat_mod_folio(old, NR_FILE_PAGES, -nr);
+	__lruvec_stat_mod_folio(new, NR_FILE_PAGES, nr);
+	if (folio_test_pmd_mappable(old)) {
+		__lruvec_stat_mod_folio(old, NR_FILE_THPS, -nr);
+		__lruvec_stat_mod_folio(new, NR_FILE_THPS, nr);
+	}
+	xas_unlock_irq(&xas);
+
+	if (mapping->a_ops->free_folio)
+		mapping->a_ops->free_folio(old);
+	folio_put_refs(old, nr);
+	folio_add_lru(new);
+	if (mapped)
+		remove_migration_ptes(old, new, 0);
+	return true;
+}
+
+/* A folio of other memory, locked, in the place of @old, or an error and nothing has changed */
+static struct folio *rental_replace(struct folio *old, gfp_t gfp)
+{
+	unsigned int order = folio_order(old);
+	struct folio *new;
+
+	if (order)
+		gfp |= __GFP_NORETRY | __GFP_NOWARN;
+	new = filemap_alloc_folio(gfp, order);
+	if (!new)
+		return ERR_PTR(-ENOMEM);
+	__folio_set_locked(new);
+	if (!rental_exchange(old, new)) {
+		__folio_clear_locked(new);
+		folio_put(new);
+		return ERR_PTR(-EBUSY);
+	}
+	trace_rental_replace(old, new);
+	return new;
+}
+
+/* Drop a locked, clean folio from the page cache; false if that is not possible now. */
+static bool rental_discard(struct folio *folio)
+{
+	if (folio_mapped(folio))
+		try_to_unmap(folio, TTU_BATCH_FLUSH);
+	return mapping_evict_folio(folio->mapping, folio);
+}
+
+struct folio *__rental_before_write(struct folio *old, bool nowait)
+{
+	struct rental *r = rental_at_folio(old);
+	gfp_t gfp;
+	struct folio *new;
+	bool dropped;
+
+	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN)
+		return old;
+	/* Reclaim must not wait for somebody who waits for this folio. */
+	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
+	new = rental_replace(old, nowait ? gfp | __GFP_NOWARN : gfp);
+	if (new == ERR_PTR(-EBUSY))
+		return old;
+	if (!IS_ERR(new)) {
+		rental_count(r, RENTAL_replaced, folio_nr_pages(new));
+	} else if (folio_test_large(old)) {
+		/* No large folio is to be had: what is read again may be small. */
+		dropped = rental_discard(old);
+		try_to_unmap_flush();
+		if (!dropped)
+			return old;
+		new = NULL;
+	} else if (nowait) {
+		new = ERR_PTR(-EAGAIN);
+	}
+	folio_unlock(old);
+	folio_put(old);
+	return new;
+}
+
+vm_fault_t __rental_fault(struct folio *folio)
+{
+	struct folio *new;
+
+	folio_get(folio); /* the caller needs his own */
+	folio_lock(folio);
+	if (!folio->mapping) {
+		folio_unlock(folio);
+		folio_put(folio);
+		return VM_FAULT_NOPAGE;
+	}
+	new = __rental_before_write(folio, false);
+	if (IS_ERR(new))
+		return VM_FAULT_OOM;
+	if (new) {
+		folio_unlock(new);
+		folio_put(new);
+	}
+	return new == folio ? 0 : VM_FAULT_NOPAGE;
+}
+
+bool __rental_take_over(struct folio *folio)
+{
+	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+	struct folio *new = NULL;
+
+	if (folio_test_anon(folio) || !folio->mapping || !folio_test_uptodate(folio) ||
+	    rental_at_folio(folio) || !rental_may_lend(folio->mapping))
+		return false;
+	for (i = 0; i < nr; i++) {
+		struct rental *r = rental_areas[i];
+
+		if (READ_ONCE(r->scheme) < RENTAL_LAZY || rental_nid(r) != folio_nid(folio))
+			continue;
+		new = rental_folio(r, folio_order(folio));
+		if (!new)
+			continue;
+		__folio_set_locked(new);
+		if (rental_exchange(folio, new)) {
+			rental_count(r, RENTAL_taken_over, folio_nr_pages(new));
+			trace_rental_take_over(folio, new);
+			folio_unlock(new);
+			folio_put(new);
+			return true;
+		}
+		__folio_clear_locked(new);
+		folio_put(new);
+		return false;
+	}
+	return false;
+}
+
+/* ------ what must not be there ---------------------------------------- */
+
+void __rental_dirtied(struct folio *folio)
+{
+	struct rental *r = rental_at_folio(folio);
+
+	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN)
+		return;
+	rental_count(r, RENTAL_slipped, folio_nr_pages(folio));
+	trace_rental_slipped(folio);
+	schedule_work(&r->clean_work);
+}
+
+/* Move a folio out that cannot be exchanged: as it is, but not without waiting. */
+static bool rental_migrate(struct folio *folio)
+{
+	struct migration_target_control mtc = {
+		.nid = folio_nid(folio),
+		.gfp_mask = GFP_USER | __GFP_MOVABLE | __GFP_RETRY_MAYFAIL,
+		.reason = MR_CONTIG_RANGE,
+	};
+	LIST_HEAD(list);
+
+	if (!folio_isolate_lru(folio))
+		return false;
+	list_add(&folio->lru, &list);
+	node_stat_mod_folio(folio, NR_ISOLATED_ANON + folio_is_file_lru(folio),
+			    folio_nr_pages(folio));
+	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
+			   MIGRATE_SYNC, MR_CONTIG_RANGE, NULL))
+		return true;
+	putback_movable_pages(&list);
+	return false;
+}
+
+/*
+ * The folio that has a lent frame, with a reference; NULL if it is on its way: not yet in
+ * anybody's hands, or in nobody's any more.
+ */
+static struct folio *rental_get(const struct rental *r, unsigned long frame)
+{
+	struct page *page = cma_page(r->cma, frame);
+	struct folio *folio = page_folio(page);
+
+	if (!folio_try_get(folio))
+		return NULL;
+	if (page_folio(page) == folio && test_bit(frame, r->lent) && folio->mapping)
+		return folio;
+	folio_put(folio);
+	return NULL;
+}
+
+/* Go through the folios of lent frames from @frame; @frame is left behind the folio. */
+static struct folio *rental_next(const struct rental *r, unsigned long *frame,
+				 unsigned long end)
+{
+	struct folio *folio;
+
+	for (;;) {
+		*frame = find_next_bit(r->lent, end, *frame);
+		if (*frame >= end)
+			return NULL;
+		folio = rental_get(r, *frame);
+		if (folio) {
+			*frame = folio_pfn(folio) - r->cma->base_pfn + folio_nr_pages(folio);
+			return folio;
+		}
+		++*frame;
+	}
+}
+
+static void rental_clean(struct work_struct *work)
+{
+	struct rental *r = container_of(work, struct rental, clean_work);
+	unsigned long frame = 0;
+	struct folio *folio;
+
+	while ((folio = rental_next(r, &frame, r->cma->count))) {
+		if (folio_test_dirty(folio) || folio_test_writeback(folio))
+			rental_migrate(folio);
+		folio_put(folio);
+		cond_resched();
+	}
+}
+
+/* ------ return -------------------------------------------------------- */
+
+/* References that are nobody's who passes by: of the page cache, page tables, private data */
+static int rental_unexpected(const struct folio *folio)
+{
+	int refs = folio_ref_count(folio) - 1; /* the caller's */
+
+	if (folio->mapping)
+		refs -= folio_nr_pages(folio) + folio_has_private(folio);
+	return refs - folio_mapcount(folio);
+}
+
+static void rental_tell(const struct rental *r, struct folio *folio, const char *what)
+{
+	const struct address_space *mapping = READ_ONCE(folio->mapping);
+	const struct inode *host = mapping ? READ_ONCE(mapping->host) : NULL;
+
+	pr_warn_ratelimited("%s: not returned: page %#lx of %s inode %lu, offset %lu, %s%s (%d references)\n",
+			    r->cma->name, folio_pfn(folio),
+			    host ? host->i_sb->s_id : "no", host ? host->i_ino : 0,
+			    folio->index, what,
+			    folio_maybe_dma_pinned(folio) ? ", pinned for a device" : "",
+			    folio_ref_count(folio) - 1);
+}
+
+/*
+ * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
+ * Each folio is waited for until it was once seen without other users than the usual ones.
+ */
+static int rental_find_pins(const struct rental *r, unsigned long frame, unsigned long end)
+{
+	unsigned long until = jiffies + msecs_to_jiffies(RENTAL_PIN_MS);
+	bool drained = false;
+	struct folio *folio;
+	int ret = 0;
+
+	while (!ret && (folio = rental_next(r, &frame, end))) {
+		/* locked: it is being read, or somebody is at it who waits for nothing else */
+		while (!folio_test_locked(folio) && rental_unexpected(folio) > 0) {
+			if (!drained) {
+				/* of each CPU's lists of pages on their way to the LRU */
+				lru_add_drain_all();
+				drained = true;
+			} else if (time_after(jiffies, until)) {
+				rental_tell(r, folio, "in use");
+				ret = -EBUSY;
+				break;
+			} else {
+				usleep_range(50, 200);
+			}
+		}
+		folio_put(folio);
+		cond_resched();
+	}
+	return ret;
+}
+
+static bool rental_in_use(struct folio *folio)
+{
+	int gen;
+
+	if (!lru_gen_enabled())
+		return folio_test_active(folio);
+	/* a guess: the folio may change lists */
+	gen = folio_lru_gen(folio);
+	return gen >= 0 && lru_gen_is_active(folio_lruvec(folio), gen);
+}
+
+/* Free pages that the node can spare without reclaim */
+static unsigned long rental_free_pages(struct pglist_data *pgdat)
+{
+	unsigned long spare = 0;
+	int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++) {
+		struct zone *zone = &pgdat->node_zones[i];
+		unsigned long nr = zone_page_state(zone, NR_FREE_PAGES);
+
+		if (managed_zone(zone) && nr > high_wmark_pages(zone))
+			spare += nr - high_wmark_pages(zone);
+	}
+	return spare;
+}
+
+/*
+ * Adaptive activation (section 4.3): room is made once, and as many pages in use are kept as
+ * there is room then. What is free already needs not be made free, unlike in the paper.
+ */
+static void rental_activate(struct rental *r, unsigned long start, unsigned long end)
+{
+	struct pglist_data *pgdat = NODE_DATA(rental_nid(r));
+	unsigned long frame = start, active = 0, room;
+	struct folio *folio, *new;
+
+	while ((folio = rental_next(r, &frame, end))) {
+		if (rental_in_use(folio))
+			active += folio_nr_pages(folio);
+		folio_put(folio);
+	}
+	room = rental_free_pages(pgdat);
+	if (room < active)
+		room += reclaim_clean_file(pgdat, active - room);
+
+	frame = start;
+	while (room && (folio = rental_next(r, &frame, end))) {
+		if (rental_in_use(folio) && folio_nr_pages(folio) <= room &&
+		    folio_trylock(folio)) {
+			new = ERR_PTR(-EBUSY);
+			if (folio->mapping && folio_test_uptodate(folio))
+				new = rental_replace(folio, GFP_NOWAIT | __GFP_NOWARN |
+						     __GFP_HIGHMEM | __GFP_MOVABLE);
+			if (!IS_ERR(new)) {
+				room -= folio_nr_pages(new);
+				rental_count(r, RENTAL_activated, folio_nr_pages(new));
+				folio_unlock(new);
+				folio_put(new);
+			} else if (new == ERR_PTR(-ENOMEM)) {
+				room = 0;
+			}
+			folio_unlock(folio);
+		}
+		folio_put(folio);
+		cond_resched();
+	}
+}
+
+/* What becomes of a locked folio in a range that is returned; false: try again. */
+static bool rental_vacate(struct rental *r, struct folio *folio)
+{
+	long nr = folio_nr_pages(folio);
+	struct folio *new;
+
+	if (!folio->mapping)
+		return true; /* whoever removed it frees it */
+	if (rental_discard(folio)) {
+		rental_count(r, RENTAL_discarded, nr);
+		return true;
+	}
+	if (!folio_mapped(folio) || folio_test_dirty(folio) || folio_test_writeback(folio))
+		return false;
+	/* mlocked */
+	new = rental_replace(folio, GFP_HIGHUSER_MOVABLE);
+	if (IS_ERR(new))
+		return false;
+	rental_count(r, RENTAL_moved_out, nr);
+	folio_unlock(new);
+	folio_put(new);
+	return true;
+}
+
+/* One pass over the range: true if nothing is lent of it any more. */
+static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned long end)
+{
+	unsigned long frame = start;
+	struct folio_batch batch;
+	struct folio *folio;
+
+	folio_batch_init(&batch);
+	while ((folio = rental_next(r, &frame, end))) {
+		bool moved = true;
+
+		if (folio_trylock(folio)) {
+			moved = rental_vacate(r, folio) ||
+				!(folio_test_dirty(folio) || folio_test_writeback(folio));
+			folio_unlock(folio);
+		}
+		if (!moved && rental_migrate(folio))
+			rental_count(r, RENTAL_moved_out, folio_nr_pages(folio));
+		if (!folio_batch_add(&batch, folio)) {
+			try_to_unmap_flush();
+			folios_put(&batch);
+			cond_resched();
+		}
+	}
+	try_to_unmap_flush();
+	folios_put(&batch);
+	return find_next_bit(r->lent, end, start) >= end;
+}
+
+/* Poisoned pages never come home: cma_reserve_take() finds them. */
+static void rental_forget_poisoned(struct rental *r, unsigned long frame, unsigned long end)
+{
+	if (!rental_poison())
+		return;
+	for_each_set_bit_from(frame, r->lent, end)
+		if (PageHWPoison(cma_page(r->cma, frame)))
+			rental_frames_home(r, frame, 1);
+}
+
+static int rental_return(struct rental *r, unsigned long start, unsigned long end)
+{
+	unsigned long until, flags, frame = start;
+	bool home, drained = false;
+	struct folio *folio;
+	int ret;
+
+	ret = rental_find_pins(r, start, end);
+	if (!ret && READ_ONCE(r->scheme) == RENTAL_ADAPTIVE)
+		rental_activate(r, start, end);
+
+	until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
+	while (!ret && !rental_vacate_range(r, start, end)) {
+		rental_forget_poisoned(r, start, end);
+		if (!drained) {
+			lru_add_drain_all();
+			drained = true;
+		} else if (time_after(jiffies, until)) {
+			ret = -EBUSY;
+		} else {
+			usleep_range(50, 200);
+		}
+	}
+	if (ret) {
+		folio = rental_next(r, &frame, end);
+		if (folio) {
+			rental_tell(r, folio, "does not come home");
+			folio_put(folio);
+		}
+		rental_count(r, RENTAL_busy, 1);
+	}
+	/* behind whoever cleared the last bit */
+	spin_lock_irqsave(&r->lock, flags);
+	home = find_next_bit(r->lent, end, start) >= end;
+	spin_unlock_irqrestore(&r->lock, flags);
+	return home ? 0 : ret;
+}
+
+/* ------ the policy ---------------------------------------------------- */
+
+/* The range is a primary's: nothing of it is lent any more, and what is comes home. */
+static int rental_revoke(struct cma_reserve *reserve, unsigned long frame,
+			 unsigned long count)
+{
+	struct rental *r = reserve->tenants;
+	unsigned long flags, end = frame + count, first = frame, last;
+	bool home;
+	int ret;
+
+	spin_lock_irqsave(&r->lock, flags);
+	for_each_set_bitrange_from(first, last, r->idle, end)
+		r->nr_idle -= last - first;
+	bitmap_clear(r->idle, frame, count);
+	home = find_next_bit(r->lent, end, frame) >= end;
+	spin_unlock_irqrestore(&r->lock, flags);
+	if (home)
+		return 0;
+	rental_count(r, RENTAL_returns, 1);
+	trace_rental_return_begin(r->cma->name, frame, count);
+	ret = rental_return(r, frame, end);
+	trace_rental_return_end(r->cma->name, frame, count, ret);
+	return ret;
+}
+
+/* Who is lent a frame fills it. */
+static void rental_scrub(struct cma_reserve *reserve, unsigned long frame,
+			 unsigned long count)
+{
+}
+
+static void rental_lend(struct cma_reserve *reserve, unsigned long frame,
+			unsigned long count)
+{
+	struct rental *r = reserve->tenants;
+	unsigned long flags, end = frame + count;
+
+	spin_lock_irqsave(&r->lock, flags);
+	for (; frame < end; frame++) {
+		/* lent: a return failed; taken: another one begins */
+		if (!test_bit(frame, r->lent) && !rental_taken(r, frame) &&
+		    !__test_and_set_bit(frame, r->idle))
+			r->nr_idle++;
+	}
+	spin_unlock_irqrestore(&r->lock, flags);
+}
+
+static void rental_free_area(struct rental *r)
+{
+	bitmap_free(r->lent);
+	bitmap_free(r->idle);
+	kfree(r);
+}
+
+static int rental_create(struct cma_reserve *reserve)
+{
+	struct cma *cma = reserve->cma;
+	unsigned long pfn, end = cma->base_pfn + cma->count;
+	struct rental *r = kzalloc(sizeof(*r), GFP_KERNEL);
+
+	if (!r)
+		return -ENOMEM;
+	r->cma = cma;
+	r->idle = bitmap_alloc(cma->count, GFP_KERNEL);
+	r->lent = bitmap_zalloc(cma->count, GFP_KERNEL);
+	if (!r->idle || !r->lent || rental_nr_areas == ARRAY_SIZE(rental_areas)) {
+		rental_free_area(r);
+		return -ENOMEM;
+	}
+	bitmap_fill(r->idle, cma->count);
+	r->nr_idle = cma->count;
+	r->scheme = RENTAL_LAZY;
+	spin_lock_init(&r->lock);
+	INIT_WORK(&r->clean_work, rental_clean);
+
+	/* Nobody allocates there, and what is freed takes the way past rental_free(). */
+	for (pfn = cma->base_pfn; pfn < end; pfn += pageblock_nr_pages)
+		set_pageblock_migratetype(pfn_to_page(pfn), MIGRATE_ISOLATE);
+	reserve->tenants = r;
+	rental_areas[rental_nr_areas] = r;
+	smp_store_release(&rental_nr_areas, rental_nr_areas + 1);
+	static_branch_enable(&rental_key);
+	return 0;
+}
+
+const struct cma_policy rental_policy = {
+	.name = "rental",
+	.create = rental_create,
+	.revoke = rental_revoke,
+	.scrub = rental_scrub,
+	.lend = rental_lend,
+};
+
+/* ------ drivers ------------------------------------------------------- */
+
+/* Is the range one of whole bits of the area's bitmap? */
+static bool rental_range(const struct cma *cma, unsigned long offset, unsigned long count)
+{
+	return count && offset < cma->count && count <= cma->count - offset &&
+	       IS_ALIGNED(offset | count, 1UL << cma->order_per_bit);
+}
+
+/**
+ * return_memory() - get a range of an area back for its device
+ * @cma: an area whose policy is not "movable"
+ * @offset: first page, from the beginning of the area
+ * @count: pages
+ *
+ * What cma_alloc() does, for a range that the caller chooses: a driver whose device has its
+ * place in memory calls this when it is opened, and rent_memory() when it is closed (section
+ * 3.1 of the paper). At first all of an area is lent.
+ *
+ * Context: process context, sleeps. Cost: O(@count); of a "rental" area at most
+ * %RENTAL_PIN_MS + %RENTAL_RETURN_MS of waiting, and the time it takes to drop or move the
+ * pages that are lent.
+ * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
+ * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
+ * that is known, and the range stays lent.
+ */
+int return_memory(struct cma *cma, unsigned long offset, unsigned long count)
+{
+	unsigned int order = cma->order_per_bit;
+	unsigned long bit = offset >> order, end = (offset + count) >> order;
+	bool free;
+
+	if (!cma_reserved(cma) || !rental_range(cma, offset, count))
+		return -EINVAL;
+	spin_lock_irq(&cma->lock);
+	free = find_next_bit(cma->bitmap, end, bit) >= end;
+	if (free)
+		bitmap_set(cma->bitmap, bit, end - bit);
+	spin_unlock_irq(&cma->lock);
+	return free ? cma_reserve_take(cma, cma->base_pfn + offset, count, GFP_KERNEL) : -EBUSY;
+}
+EXPORT_SYMBOL_GPL(return_memory);
+
+/**
+ * rent_memory() - lend a range that a device does not use for now
+ * @cma: as for return_memory(), which returned it
+ * @offset: as there
+ * @count: as there, or a part of it
+ *
+ * Context: does not sleep. Cost: O(@count).
+ * Return: 0; -EINVAL if there is no such range, or it was not returned.
+ */
+int rent_memory(struct cma *cma, unsigned long offset, unsigned long count)
+{
+	if (!cma_reserved(cma) || !rental_range(cma, offset, count))
+		return -EINVAL;
+	return cma_reserve_release(cma, cma->base_pfn + offset, count) ? 0 : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(rent_memory);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rental memory: what mm/rental*.c share. */
+#ifndef __MM_RENTAL_H
+#define __MM_RENTAL_H
+
+#include <linux/rental.h>
+#include <linux/workqueue.h>
+
+#include "cma_reserve.h"
+
+enum rental_counter {
+#define RENTAL_COUNTER(name) RENTAL_##name,
+#include <linux/rental_counters.h>
+	RENTAL_NR_COUNTERS
+};
+
+/* How an area is lent and returned, as the paper names it (section 6.2): each adds to the last. */
+enum rental_scheme {
+	RENTAL_NOCLEAN,		/* only to the page cache */
+	RENTAL_CLEAN,		/* only to clean pages of it */
+	RENTAL_LAZY,		/* also to those that reclaim would evict */
+	RENTAL_ADAPTIVE,	/* a return keeps pages in use for which there is room */
+};
+
+/**
+ * struct rental - the idle frames of an area, and who has them
+ * @cma: the area
+ * @lock: protects what follows, up to @hand; innermost, taken with interrupts off
+ * @idle: frames that may be lent
+ * @lent: frames that somebody has; idle ones and these have nothing in common, and neither
+ *	lie in a range that a primary has, but for the time of its return
+ * @nr_idle: bits of @idle
+ * @nr_lent: bits of @lent
+ * @hand: where to look for the next idle frame
+ * @scheme: see there
+ * @clean_work: moves dirty pages out
+ * @counters: events since boot
+ */
+struct rental {
+	struct cma *cma;
+	spinlock_t lock;
+	unsigned long *idle;
+	unsigned long *lent;
+	unsigned long nr_idle;
+	unsigned long nr_lent;
+	unsigned long hand;
+	enum rental_scheme scheme;
+	struct work_struct clean_work;
+	atomic_long_t counters[RENTAL_NR_COUNTERS];
+};
+
+/* The rental pool of an area, NULL if its policy is another one */
+static inline struct rental *rental_of(const struct cma *cma)
+{
+	return cma->reserve && cma->reserve->ops == &rental_policy ?
+	       cma->reserve->tenants : NULL;
+}
+
+
+/* mm/vmscan.c */
+unsigned long reclaim_clean_file(struct pglist_data *pgdat, unsigned long nr);
+
+#endif /* __MM_RENTAL_H */
