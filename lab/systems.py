@@ -80,13 +80,7 @@ RENTAL = System(
     fragments=("rental",),
     needs=("reserve",),
     policies=("rental",),
-    parts={
-        "rental": ("mm/rental.[ch]", "include/linux/rental.h"),
-        "observability": (
-            *("mm/rental_sysfs.c", "include/linux/rental_counters.h"),
-            "include/trace/events/rental.h",
-        ),
-    },
+    parts={"rental": ("mm/rental*", "include/linux/rental*", "include/trace/events/rental.h")},
     hooks="rental",
 )
 BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))

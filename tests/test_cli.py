@@ -30,7 +30,7 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("run --policy rental -- true", "unknown policy rental"),
+        ("run --policy lodger -- true", "unknown policy lodger"),
         ("run --cma 1G --mem 512M -- true", "an area of 1024 MiB does not fit"),
         ("run --cma lots -- true", "'lots' is not a size"),
         ("run --cpus 99 -- true", "99 CPUs"),

@@ -28,12 +28,12 @@ def test_an_unknown_system_lists_the_known_ones() -> None:
 
 
 def test_each_policy_is_offered_by_one_system() -> None:
-    assert systems.POLICIES == ("none", "movable", "gcma")
+    assert systems.POLICIES == ("none", "movable", "gcma", "rental")
     assert [systems.offering(policy).name for policy in systems.POLICIES] == [
-        *("reserve", "reserve", "gcma")
+        *("reserve", "reserve", "gcma", "rental")
     ]
-    with pytest.raises(LabError, match="unknown policy rental: choose one of none, movable, gcma"):
-        systems.offering("rental")
+    with pytest.raises(LabError, match="unknown policy lodger: choose one of none, movable, gcma"):
+        systems.offering("lodger")
 
 
 def test_selftests_are_where_the_systems_say() -> None:

@@ -14,7 +14,7 @@ from lab.source import Series
 from lab.systems import System
 
 CODE = re.compile(r"\.[chS]$")
-TESTS = re.compile(r"^(Documentation|tools)/|_kunit\.c$")
+TESTS = re.compile(r"^(Documentation|samples|tools)/|_kunit\.c$")
 AREA_MIB = 256
 
 
