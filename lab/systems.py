@@ -80,6 +80,7 @@ RENTAL = System(
     fragments=("rental",),
     needs=("reserve",),
     policies=("rental",),
+    suites={"rental": 18},
     parts={"rental": ("mm/rental*", "include/linux/rental*", "include/trace/events/rental.h")},
     hooks="rental",
 )

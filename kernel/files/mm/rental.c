@@ -50,7 +50,10 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/rental.h>
 
-/* How long a return waits until nobody has an unexpected reference to a page, in ms */
+/*
+ * How long a return waits until nobody has an unexpected reference to a page, in ms; a tenth of
+ * it if another one just failed for that
+ */
 #define RENTAL_PIN_MS		200
 
 /* And until pages that are being read, or on their way, come home: a slow disk's read */
@@ -58,6 +61,9 @@
 
 /* Reclaim evicts lent pages too as long as less than one in so many frames is idle. */
 #define RENTAL_ROOM		64
+
+/* How long until dirty pages are moved out, and until it is tried again */
+#define RENTAL_CLEAN_DELAY	(HZ / 10)
 
 DEFINE_STATIC_KEY_FALSE(rental_key);
 
@@ -482,10 +488,13 @@ void __rental_dirtied(struct folio *folio)
 		return;
 	rental_count(r, RENTAL_slipped, folio_nr_pages(folio));
 	trace_rental_slipped(folio);
-	schedule_work(&r->clean_work);
+	schedule_delayed_work(&r->clean_work, RENTAL_CLEAN_DELAY);
 }
 
-/* Move a folio out that cannot be exchanged: as it is, but not without waiting. */
+/*
+ * Move a folio out that cannot be exchanged: as it is, but not without waiting. The caller's
+ * reference is gone.
+ */
 static bool rental_migrate(struct folio *folio)
 {
 	struct migration_target_control mtc = {
@@ -495,11 +504,14 @@ static bool rental_migrate(struct folio *folio)
 	};
 	LIST_HEAD(list);
 
-	if (!folio_isolate_lru(folio))
+	if (!folio_isolate_lru(folio)) {
+		folio_put(folio);
 		return false;
+	}
 	list_add(&folio->lru, &list);
 	node_stat_mod_folio(folio, NR_ISOLATED_ANON + folio_is_file_lru(folio),
 			    folio_nr_pages(folio));
+	folio_put(folio);
 	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
 			   MIGRATE_SYNC, MR_CONTIG_RANGE, NULL))
 		return true;
@@ -543,31 +555,26 @@ static struct folio *rental_next(const struct rental *r, unsigned long *frame,
 	}
 }
 
+/* Whoever made a folio dirty may still hold it. */
 static void rental_clean(struct work_struct *work)
 {
-	struct rental *r = container_of(work, struct rental, clean_work);
+	struct rental *r = container_of(work, struct rental, clean_work.work);
 	unsigned long frame = 0;
 	struct folio *folio;
+	bool again = false;
 
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
 		if (folio_test_dirty(folio) || folio_test_writeback(folio))
-			rental_migrate(folio);
-		folio_put(folio);
+			again |= !rental_migrate(folio);
+		else
+			folio_put(folio);
 		cond_resched();
 	}
+	if (again && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
+		schedule_delayed_work(&r->clean_work, RENTAL_CLEAN_DELAY);
 }
 
 /* ------ return -------------------------------------------------------- */
-
-/* References that are nobody's who passes by: of the page cache, page tables, private data */
-static int rental_unexpected(const struct folio *folio)
-{
-	int refs = folio_ref_count(folio) - 1; /* the caller's */
-
-	if (folio->mapping)
-		refs -= folio_nr_pages(folio) + folio_has_private(folio);
-	return refs - folio_mapcount(folio);
-}
 
 static void rental_tell(const struct rental *r, struct folio *folio, const char *what)
 {
@@ -582,36 +589,74 @@ static void rental_tell(const struct rental *r, struct folio *folio, const char 
 			    folio_ref_count(folio) - 1);
 }
 
+/* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
+static void rental_wait(unsigned int times)
+{
+	if (times % 128 == 0)
+		lru_add_drain_all();
+	else
+		usleep_range(50, 200);
+}
+
+/*
+ * Locked: it is being read, or somebody is at it who waits for nothing else. References that
+ * are none of the page cache, page tables or private data are somebody's.
+ */
+static bool rental_held(const struct folio *folio)
+{
+	int refs = folio_ref_count(folio) - 1; /* the caller's */
+
+	if (folio->mapping)
+		refs -= folio_nr_pages(folio) + folio_has_private(folio);
+	return !folio_test_locked(folio) && refs > folio_mapcount(folio);
+}
+
+/* Is the page still held because of which a return just failed? cma_alloc() tries many ranges. */
+static bool rental_still_held(const struct rental *r, unsigned long start, unsigned long end)
+{
+	unsigned long frame = READ_ONCE(r->held);
+	struct folio *folio;
+	bool held;
+
+	if (frame < start || frame >= end)
+		return false;
+	folio = rental_get(r, frame);
+	if (!folio)
+		return false;
+	held = rental_held(folio);
+	folio_put(folio);
+	return held;
+}
+
 /*
  * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
  * Each folio is waited for until it was once seen without other users than the usual ones.
  */
-static int rental_find_pins(const struct rental *r, unsigned long frame, unsigned long end)
+static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
-	unsigned long until = jiffies + msecs_to_jiffies(RENTAL_PIN_MS);
-	bool drained = false;
+	bool again = time_before(jiffies, READ_ONCE(r->held_until));
+	unsigned long until, frame = start;
 	struct folio *folio;
-	int ret = 0;
+	unsigned int times;
 
-	while (!ret && (folio = rental_next(r, &frame, end))) {
-		/* locked: it is being read, or somebody is at it who waits for nothing else */
-		while (!folio_test_locked(folio) && rental_unexpected(folio) > 0) {
-			if (!drained) {
-				/* of each CPU's lists of pages on their way to the LRU */
-				lru_add_drain_all();
-				drained = true;
-			} else if (time_after(jiffies, until)) {
+	if (again && rental_still_held(r, start, end))
+		return -EBUSY;
+	until = jiffies + msecs_to_jiffies(again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS);
+	while ((folio = rental_next(r, &frame, end))) {
+		for (times = 0; rental_held(folio); times++) {
+			if (time_after(jiffies, until)) {
 				rental_tell(r, folio, "in use");
-				ret = -EBUSY;
-				break;
-			} else {
-				usleep_range(50, 200);
+				WRITE_ONCE(r->held, folio_pfn(folio) - r->cma->base_pfn);
+				WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+				folio_put(folio);
+				return -EBUSY;
 			}
+			rental_wait(times);
 		}
 		folio_put(folio);
 		cond_resched();
 	}
-	return ret;
+	return 0;
 }
 
 static bool rental_in_use(struct folio *folio)
@@ -683,28 +728,27 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 	}
 }
 
-/* What becomes of a locked folio in a range that is returned; false: try again. */
-static bool rental_vacate(struct rental *r, struct folio *folio)
+/* Get rid of a locked folio in a range that is returned. If it stays it is tried again. */
+static void rental_vacate(struct rental *r, struct folio *folio)
 {
 	long nr = folio_nr_pages(folio);
 	struct folio *new;
 
 	if (!folio->mapping)
-		return true; /* whoever removed it frees it */
+		return; /* whoever removed it frees it */
 	if (rental_discard(folio)) {
 		rental_count(r, RENTAL_discarded, nr);
-		return true;
+		return;
 	}
+	/* what cannot be unmapped is mlocked */
 	if (!folio_mapped(folio) || folio_test_dirty(folio) || folio_test_writeback(folio))
-		return false;
-	/* mlocked */
+		return;
 	new = rental_replace(folio, GFP_HIGHUSER_MOVABLE);
-	if (IS_ERR(new))
-		return false;
-	rental_count(r, RENTAL_moved_out, nr);
-	folio_unlock(new);
-	folio_put(new);
-	return true;
+	if (!IS_ERR(new)) {
+		rental_count(r, RENTAL_moved_out, nr);
+		folio_unlock(new);
+		folio_put(new);
+	}
 }
 
 /* One pass over the range: true if nothing is lent of it any more. */
@@ -716,15 +760,19 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 
 	folio_batch_init(&batch);
 	while ((folio = rental_next(r, &frame, end))) {
-		bool moved = true;
+		long nr = folio_nr_pages(folio);
 
 		if (folio_trylock(folio)) {
-			moved = rental_vacate(r, folio) ||
-				!(folio_test_dirty(folio) || folio_test_writeback(folio));
+			rental_vacate(r, folio);
 			folio_unlock(folio);
 		}
-		if (!moved && rental_migrate(folio))
-			rental_count(r, RENTAL_moved_out, folio_nr_pages(folio));
+		/* only where it may be dirty, or where somebody slipped through */
+		if (folio_test_dirty(folio) || folio_test_writeback(folio)) {
+			if (rental_migrate(folio))
+				rental_count(r, RENTAL_moved_out, nr);
+			cond_resched();
+			continue;
+		}
 		if (!folio_batch_add(&batch, folio)) {
 			try_to_unmap_flush();
 			folios_put(&batch);
@@ -749,8 +797,9 @@ static void rental_forget_poisoned(struct rental *r, unsigned long frame, unsign
 static int rental_return(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long until, flags, frame = start;
-	bool home, drained = false;
 	struct folio *folio;
+	unsigned int times = 0;
+	bool home;
 	int ret;
 
 	ret = rental_find_pins(r, start, end);
@@ -760,23 +809,18 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 	until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
 	while (!ret && !rental_vacate_range(r, start, end)) {
 		rental_forget_poisoned(r, start, end);
-		if (!drained) {
-			lru_add_drain_all();
-			drained = true;
-		} else if (time_after(jiffies, until)) {
+		if (time_after(jiffies, until)) {
+			folio = rental_next(r, &frame, end);
+			if (folio) {
+				rental_tell(r, folio, "does not come home");
+				folio_put(folio);
+			}
 			ret = -EBUSY;
-		} else {
-			usleep_range(50, 200);
 		}
+		rental_wait(times++);
 	}
-	if (ret) {
-		folio = rental_next(r, &frame, end);
-		if (folio) {
-			rental_tell(r, folio, "does not come home");
-			folio_put(folio);
-		}
+	if (ret)
 		rental_count(r, RENTAL_busy, 1);
-	}
 	/* behind whoever cleared the last bit */
 	spin_lock_irqsave(&r->lock, flags);
 	home = find_next_bit(r->lent, end, start) >= end;
@@ -858,7 +902,7 @@ static int rental_create(struct cma_reserve *reserve)
 	r->nr_idle = cma->count;
 	r->scheme = RENTAL_LAZY;
 	spin_lock_init(&r->lock);
-	INIT_WORK(&r->clean_work, rental_clean);
+	INIT_DELAYED_WORK(&r->clean_work, rental_clean);
 
 	/* Nobody allocates there, and what is freed takes the way past rental_free(). */
 	for (pfn = cma->base_pfn; pfn < end; pfn += pageblock_nr_pages)
@@ -866,7 +910,7 @@ static int rental_create(struct cma_reserve *reserve)
 	reserve->tenants = r;
 	rental_areas[rental_nr_areas] = r;
 	smp_store_release(&rental_nr_areas, rental_nr_areas + 1);
-	static_branch_enable(&rental_key);
+	static_branch_inc(&rental_key);
 	return 0;
 }
 
@@ -937,3 +981,7 @@ int rent_memory(struct cma *cma, unsigned long offset, unsigned long count)
 	return cma_reserve_release(cma, cma->base_pfn + offset, count) ? 0 : -EINVAL;
 }
 EXPORT_SYMBOL_GPL(rent_memory);
+
+#ifdef CONFIG_RENTAL_KUNIT_TEST
+#include "rental_kunit.c"
+#endif

@@ -31,6 +31,8 @@ enum rental_scheme {
  *	lie in a range that a primary has, but for the time of its return
  * @nr_idle: bits of @idle
  * @nr_lent: bits of @lent
+ * @held: frame for which a return failed, known until @held_until (jiffies)
+ * @held_until: see there
  * @hand: where to look for the next idle frame
  * @scheme: see there
  * @clean_work: moves dirty pages out
@@ -44,8 +46,10 @@ struct rental {
 	unsigned long nr_idle;
 	unsigned long nr_lent;
 	unsigned long hand;
+	unsigned long held;
+	unsigned long held_until;
 	enum rental_scheme scheme;
-	struct work_struct clean_work;
+	struct delayed_work clean_work;
 	atomic_long_t counters[RENTAL_NR_COUNTERS];
 };
 

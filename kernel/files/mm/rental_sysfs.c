@@ -9,6 +9,7 @@
 #include <linux/kobject.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
+#include <linux/workqueue.h>
 
 #include "rental.h"
 
@@ -64,7 +65,7 @@ static ssize_t scheme_store(struct kobject *kobj, struct kobj_attribute *attr,
 		return ret;
 	WRITE_ONCE(r->scheme, ret);
 	/* What is dirty because it was allowed */
-	schedule_work(&r->clean_work);
+	mod_delayed_work(system_wq, &r->clean_work, 0);
 	return len;
 }
 

@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rental memory: tests
+ *
+ * Part of rental.c. Each test has an area of its own, of ordinary pages, and a file whose
+ * page cache it fills, and goes through the functions that the rest of mm calls.
+ */
+
+#include <kunit/test.h>
+#include <linux/gfp.h>
+#include <linux/kthread.h>
+#include <linux/writeback.h>
+
+#define KUNIT_FRAMES	(2 * pageblock_nr_pages)
+
+/**
+ * struct rental_kunit - what each test gets
+ * @cma: the area
+ * @memory: its pages
+ * @r: its rental pool
+ * @inode: a file, of @sb on @bdi
+ * @released: what kunit_put_later() puts
+ */
+struct rental_kunit {
+	struct cma cma;
+	struct page *memory;
+	struct rental *r;
+	struct inode inode;
+	struct super_block sb;
+	struct backing_dev_info *bdi;
+	struct folio *released;
+	struct delayed_work work;
+};
+
+static const struct address_space_operations kunit_aops = {
+	.dirty_folio = filemap_dirty_folio,
+	.migrate_folio = filemap_migrate_folio,
+};
+
+static struct address_space *kunit_mapping(struct rental_kunit *k)
+{
+	return &k->inode.i_data;
+}
+
+static bool kunit_ours(struct rental_kunit *k, struct folio *folio)
+{
+	return folio_pfn(folio) - k->cma.base_pfn < k->cma.count;
+}
+
+/* A folio for a read, in the area or not; not in the page cache yet */
+static struct folio *kunit_alloc(struct rental_kunit *k, unsigned int order, bool write)
+{
+	return rental_filemap_alloc(kunit_mapping(k), GFP_KERNEL, order, write);
+}
+
+/* The page cache has a folio at @index that was read; each page says where it belongs. */
+static struct folio *kunit_read(struct kunit *test, pgoff_t index, unsigned int order)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_alloc(k, order, false);
+	unsigned long i;
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_ASSERT_EQ(test, filemap_add_folio(kunit_mapping(k), folio, index, GFP_KERNEL), 0);
+	for (i = 0; i < folio_nr_pages(folio); i++)
+		memset(page_address(folio_page(folio, i)), (index + i) % 251, PAGE_SIZE);
+	folio_mark_uptodate(folio);
+	folio_unlock(folio);
+	return folio;
+}
+
+/* The same, and the page cache has the only reference */
+static void kunit_fill(struct kunit *test, pgoff_t index, unsigned long nr)
+{
+	while (nr--)
+		folio_put(kunit_read(test, index++, 0));
+	lru_add_drain_all();
+}
+
+static void kunit_check_page(struct kunit *test, struct folio *folio, pgoff_t index)
+{
+	u8 *page = page_address(folio_file_page(folio, index));
+
+	KUNIT_EXPECT_NULL(test, memchr_inv(page, index % 251, PAGE_SIZE));
+}
+
+static long kunit_counter(struct rental_kunit *k, enum rental_counter counter)
+{
+	return atomic_long_read(&k->r->counters[counter]);
+}
+
+/* Each frame is idle, lent or a primary's, and the numbers say how many are. */
+static void kunit_check(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned long frame, idle = 0, lent = 0;
+
+	for (frame = 0; frame < k->cma.count; frame++) {
+		bool is_idle = test_bit(frame, k->r->idle), is_lent = test_bit(frame, k->r->lent);
+
+		idle += is_idle;
+		lent += is_lent;
+		KUNIT_EXPECT_EQ(test, is_idle + is_lent + rental_taken(k->r, frame), 1);
+		if (is_idle)
+			KUNIT_EXPECT_EQ(test, page_count(k->memory + frame), 1);
+	}
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, idle);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, lent);
+}
+
+static struct page *kunit_take(struct rental_kunit *k, unsigned long count)
+{
+	return cma_alloc(&k->cma, count, 0, true);
+}
+
+static void kunit_put_now(struct work_struct *work)
+{
+	struct rental_kunit *k = container_of(work, struct rental_kunit, work.work);
+
+	folio_put(k->released);
+}
+
+static void kunit_put_later(struct rental_kunit *k, struct folio *folio)
+{
+	k->released = folio;
+	schedule_delayed_work(&k->work, HZ / 20);
+}
+
+/* ------ the pool ------------------------------------------------------ */
+
+static void rental_test_lend(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	LIST_HEAD(lent);
+	struct folio *folio, *next;
+	unsigned long i;
+
+	for (i = 0; i < KUNIT_FRAMES; i++) {
+		folio = kunit_alloc(k, 0, false);
+		KUNIT_ASSERT_NOT_NULL(test, folio);
+		KUNIT_EXPECT_TRUE(test, kunit_ours(k, folio));
+		KUNIT_EXPECT_TRUE(test, rental_lent(&folio->page));
+		KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
+		list_add(&folio->lru, &lent);
+	}
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, 0);
+	KUNIT_EXPECT_GE(test, rental_nr_lent(), KUNIT_FRAMES);
+
+	/* full */
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+
+	list_for_each_entry_safe(folio, next, &lent, lru)
+		folio_put(folio);
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+}
+
+static void rental_test_large(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *large, *small = kunit_alloc(k, 0, false);
+	unsigned int order;
+
+	for (order = 1; order <= pageblock_order; order++) {
+		large = kunit_alloc(k, order, false);
+		KUNIT_ASSERT_NOT_NULL(test, large);
+		KUNIT_EXPECT_TRUE(test, kunit_ours(k, large));
+		KUNIT_EXPECT_EQ(test, folio_order(large), order);
+		KUNIT_EXPECT_TRUE(test, IS_ALIGNED(folio_pfn(large), 1UL << order));
+		KUNIT_EXPECT_EQ(test, page_count(folio_page(large, 1)), 1); /* its head's */
+		kunit_check(test);
+		folio_put(large);
+		kunit_check(test);
+	}
+	folio_put(small);
+}
+
+static void rental_test_no_run(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *large;
+	unsigned long i;
+
+	/* every second frame */
+	for (i = 0; i < KUNIT_FRAMES; i++)
+		kunit_alloc(k, 0, false);
+	for (i = 0; i < KUNIT_FRAMES; i += 2)
+		folio_put(page_folio(k->memory + i));
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES / 2);
+	large = kunit_alloc(k, 1, false);
+	KUNIT_ASSERT_NOT_NULL(test, large);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, large));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_run), 1);
+	folio_put(large);
+	for (i = 1; i < KUNIT_FRAMES; i += 2)
+		folio_put(page_folio(k->memory + i));
+	kunit_check(test);
+}
+
+/* Who looked for something else holds an idle page for a moment. */
+static void rental_test_late_lookup(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	unsigned long i;
+
+	/* A large folio's tails must have no reference. */
+	for (i = 1; i < KUNIT_FRAMES; i += 2)
+		get_page(k->memory + i);
+	folio = kunit_alloc(k, 1, false);
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+	k->r->hand = 1;
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_EXPECT_PTR_EQ(test, &folio->page, k->memory + 1);
+	for (i = 1; i < KUNIT_FRAMES; i += 2)
+		put_page(k->memory + i);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
+	folio_put(folio);
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+}
+
+static void rental_test_not_lent(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_alloc(k, 0, true);
+
+	/* to who writes */
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	k->r->scheme = RENTAL_NOCLEAN;
+	folio = kunit_alloc(k, 0, true);
+	KUNIT_EXPECT_TRUE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	/* to other mappings */
+	k->inode.i_mode = S_IFBLK;
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	k->inode.i_mode = S_IFREG;
+	k->bdi->capabilities = 0;
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	kunit_check(test);
+}
+
+#ifdef CONFIG_MEMORY_FAILURE
+static void rental_test_poison(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	unsigned long i;
+
+	SetPageHWPoison(k->memory);
+	num_poisoned_pages_inc(k->cma.base_pfn);
+	for (i = 0; i < KUNIT_FRAMES; i++) {
+		folio = kunit_alloc(k, 0, false);
+		KUNIT_EXPECT_PTR_NE(test, &folio->page, k->memory);
+		folio_put(folio);
+	}
+	/* it is nobody's, and in the way of who wants it */
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	num_poisoned_pages_sub(k->cma.base_pfn, 1);
+	ClearPageHWPoison(k->memory);
+	flush_delayed_work(&k->cma.reserve->work);
+	kunit_check(test);
+}
+#endif
+
+/* ------ return -------------------------------------------------------- */
+
+static void rental_test_take_idle(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct page *page = kunit_take(k, KUNIT_FRAMES);
+	struct folio *folio = kunit_alloc(k, 0, false);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, 0);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_returns), 0);
+}
+
+/* A lent frame that comes home belongs to the primary who waits for it. */
+static void rental_test_home_while_taken(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_alloc(k, 0, false);
+	struct page *page;
+
+	kunit_put_later(k, folio);
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, 0);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+	kunit_check(test);
+}
+
+static void rental_test_discard(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct page *page;
+
+	kunit_fill(test, 0, 100);
+	folio_put(kunit_read(test, 128, 4));
+	lru_add_drain_all();
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 116);
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 116);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 0);
+	kunit_check(test);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+}
+
+/* Nothing is lost for a page that somebody holds. */
+static void rental_test_pin(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *pinned;
+	struct page *page;
+
+	kunit_fill(test, 0, 50);
+	pinned = kunit_read(test, 50, 0);
+	kunit_fill(test, 51, 50);
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_busy), 1);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 0);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 101);
+	kunit_check(test);
+
+	/* for a moment only, and not just after the first */
+	msleep(150);
+	kunit_put_later(k, pinned);
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 101);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+	kunit_check(test);
+}
+
+static void rental_test_adaptive(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	struct page *page;
+	pgoff_t i;
+
+	k->r->scheme = RENTAL_ADAPTIVE;
+	kunit_fill(test, 0, 20);
+	for (i = 0; i < 10; i++) {
+		folio = filemap_get_folio(kunit_mapping(k), i);
+		folio_activate(folio);
+		folio_put(folio);
+	}
+	lru_add_drain_all();
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_activated), 10);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 10);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 10);
+	for (i = 0; i < 10; i++) {
+		folio = filemap_get_folio(kunit_mapping(k), i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+		KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+		kunit_check_page(test, folio, i);
+		folio_put(folio);
+	}
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+}
+
+static void rental_test_ranges(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct cma *cma = &k->cma;
+
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 0, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 0, KUNIT_FRAMES + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 1, KUNIT_FRAMES), -EINVAL);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, KUNIT_FRAMES, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, ULONG_MAX, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 1, ULONG_MAX), -EINVAL);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 7, 13), 0);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 0, 8), -EBUSY);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 19, 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, return_memory(cma, 0, 7), 0);
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, rent_memory(cma, 0, 20), 0);
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, rent_memory(cma, 0, KUNIT_FRAMES + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+}
+
+/* ------ the exchange -------------------------------------------------- */
+
+static void kunit_write(struct kunit *test, unsigned int order)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *old = kunit_read(test, 0, order), *new;
+	pgoff_t i, nr = 1UL << order;
+
+	lru_add_drain_all();
+	KUNIT_EXPECT_TRUE(test, kunit_ours(k, old));
+	new = __filemap_get_folio(kunit_mapping(k), nr - 1, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_TRUE(test, folio_test_locked(new));
+	KUNIT_EXPECT_TRUE(test, folio_test_uptodate(new));
+	KUNIT_EXPECT_EQ(test, folio_order(new), order);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), nr);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, nr);
+	for (i = 0; i < nr; i++) {
+		kunit_check_page(test, new, i);
+		kunit_check_page(test, old, i); /* for who has it */
+	}
+	KUNIT_EXPECT_NULL(test, old->mapping);
+	folio_unlock(new);
+	folio_put(new);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, nr);
+	folio_put(old);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	kunit_check(test);
+}
+
+static void rental_test_write(struct kunit *test)
+{
+	kunit_write(test, 0);
+}
+
+static void rental_test_write_large(struct kunit *test)
+{
+	kunit_write(test, 3);
+}
+
+static void rental_test_write_noclean(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *old = kunit_read(test, 0, 0), *new;
+
+	k->r->scheme = RENTAL_NOCLEAN;
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_EXPECT_PTR_EQ(test, new, old);
+	folio_unlock(new);
+	folio_put(new);
+	folio_put(old);
+}
+
+static void rental_test_fault(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	lru_add_drain_all();
+	KUNIT_EXPECT_EQ(test, rental_fault(folio), VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_NULL(test, folio->mapping);
+	/* as if it was truncated */
+	KUNIT_EXPECT_EQ(test, rental_fault(folio), VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
+	folio_put(folio);
+	folio = filemap_get_folio(kunit_mapping(k), 0);
+	KUNIT_EXPECT_EQ(test, rental_fault(folio), 0);
+	folio_put(folio);
+	kunit_check(test);
+}
+
+static void rental_test_slipped(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	lru_add_drain_all();
+	folio_lock(folio);
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_slipped), 1);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	folio = filemap_get_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	KUNIT_EXPECT_TRUE(test, folio_test_dirty(folio));
+	kunit_check_page(test, folio, 0);
+	folio_lock(folio);
+	folio_cancel_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+/* What reclaim would evict */
+static struct folio *kunit_isolated(struct kunit *test, unsigned int order)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+
+	k->r->scheme = RENTAL_NOCLEAN; /* so that it is not exchanged by who looks it up */
+	folio = filemap_alloc_folio(GFP_KERNEL, order);
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_ASSERT_EQ(test, filemap_add_folio(kunit_mapping(k), folio, 0, GFP_KERNEL), 0);
+	memset(folio_address(folio), 0, folio_size(folio));
+	folio_mark_uptodate(folio);
+	folio_unlock(folio);
+	lru_add_drain_all();
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+	node_stat_mod_folio(folio, NR_ISOLATED_FILE, folio_nr_pages(folio));
+	folio_put(folio);
+	k->r->scheme = RENTAL_LAZY;
+	return folio;
+}
+
+static void rental_test_take_over(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_isolated(test, 0);
+	LIST_HEAD(list);
+
+	list_add(&folio->lru, &list);
+	KUNIT_EXPECT_EQ(test, reclaim_clean_pages_from_list(folio_zone(folio), &list), 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&list));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_taken_over), 1);
+	folio = filemap_get_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_TRUE(test, kunit_ours(k, folio));
+	kunit_check_page(test, folio, 0);
+	folio_put(folio);
+	kunit_check(test);
+}
+
+static void rental_test_spared(struct kunit *test)
+{
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	KUNIT_EXPECT_TRUE(test, rental_spared(folio));
+	kunit_fill(test, 1, KUNIT_FRAMES - 1 - KUNIT_FRAMES / RENTAL_ROOM);
+	KUNIT_EXPECT_FALSE(test, rental_spared(folio));
+	folio_put(folio);
+}
+
+/* ------ the area and the file of each test ---------------------------- */
+
+static int rental_kunit_init(struct kunit *test)
+{
+	struct rental_kunit *k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
+	struct inode *inode;
+
+	if (!k)
+		return -ENOMEM;
+	inode = &k->inode;
+	inode_init_once(inode);
+	spin_lock_init(&inode->i_lock);
+	init_rwsem(&inode->i_data.invalidate_lock);
+	atomic_set(&inode->i_count, 1); /* keeps it off its LRU list */
+	k->bdi = bdi_alloc(NUMA_NO_NODE);
+	k->sb.s_bdi = k->bdi;
+	inode->i_sb = &k->sb;
+	inode->i_mode = S_IFREG;
+	inode->i_mapping = &inode->i_data;
+	inode->i_data.host = inode;
+	inode->i_data.a_ops = &kunit_aops;
+	mapping_set_gfp_mask(&inode->i_data, GFP_KERNEL);
+	mapping_set_large_folios(&inode->i_data);
+	INIT_DELAYED_WORK(&k->work, kunit_put_now);
+
+	k->memory = alloc_contig_pages(KUNIT_FRAMES, GFP_KERNEL, numa_mem_id(), NULL);
+	k->cma.bitmap = bitmap_zalloc(KUNIT_FRAMES, GFP_KERNEL);
+	if (!k->memory || !k->cma.bitmap || !k->bdi)
+		return -ENOMEM; /* once, at boot: let it leak */
+	strscpy(k->cma.name, "kunit");
+	k->cma.base_pfn = page_to_pfn(k->memory);
+	k->cma.count = KUNIT_FRAMES;
+	k->cma.policy = &rental_policy;
+	spin_lock_init(&k->cma.lock);
+	if (cma_reserve_create(&k->cma))
+		return -ENOMEM;
+	k->r = rental_of(&k->cma);
+	test->priv = k;
+	return 0;
+}
+
+/* All frames are home when the file is gone. */
+static void rental_kunit_exit(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned long i;
+
+	if (!k)
+		return;
+	flush_delayed_work(&k->work);
+	truncate_inode_pages(kunit_mapping(k), 0);
+	lru_add_drain_all();
+	kunit_check(test);
+	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+
+	static_branch_dec(&rental_key);
+	rental_nr_areas--;
+	cancel_delayed_work_sync(&k->r->clean_work);
+	cancel_delayed_work_sync(&k->cma.reserve->work);
+	for (i = 0; i < KUNIT_FRAMES; i += pageblock_nr_pages)
+		set_pageblock_migratetype(k->memory + i, MIGRATE_MOVABLE);
+	rental_free_area(k->r);
+	cma_reserve_free(k->cma.reserve);
+	bitmap_free(k->cma.bitmap);
+	free_contig_range(k->cma.base_pfn, KUNIT_FRAMES);
+	bdi_put(k->bdi);
+}
+
+static struct kunit_case rental_kunit_cases[] = {
+	KUNIT_CASE(rental_test_lend),
+	KUNIT_CASE(rental_test_large),
+	KUNIT_CASE(rental_test_no_run),
+	KUNIT_CASE(rental_test_late_lookup),
+	KUNIT_CASE(rental_test_not_lent),
+#ifdef CONFIG_MEMORY_FAILURE
+	KUNIT_CASE(rental_test_poison),
+#endif
+	KUNIT_CASE(rental_test_take_idle),
+	KUNIT_CASE(rental_test_home_while_taken),
+	KUNIT_CASE(rental_test_discard),
+	KUNIT_CASE(rental_test_pin),
+	KUNIT_CASE(rental_test_adaptive),
+	KUNIT_CASE(rental_test_ranges),
+	KUNIT_CASE(rental_test_write),
+	KUNIT_CASE(rental_test_write_large),
+	KUNIT_CASE(rental_test_write_noclean),
+	KUNIT_CASE(rental_test_fault),
+	KUNIT_CASE(rental_test_slipped),
+	KUNIT_CASE(rental_test_take_over),
+	KUNIT_CASE(rental_test_spared),
+	{}
+};
+
+static struct kunit_suite rental_kunit_suite = {
+	.name = "rental",
+	.init = rental_kunit_init,
+	.exit = rental_kunit_exit,
+	.test_cases = rental_kunit_cases,
+};
+
+kunit_test_suite(rental_kunit_suite);
