@@ -331,7 +331,7 @@ class Judge:
         for each in selftests.ROUNDS:
             ready = replace(each, machine=tests.enlarged(each.machine, context))
             for program in self.programs:
-                if not each.programs or program in each.programs:
+                if each.runs(program):
                     yield partial(_one_program, kernel, ready, program)
         yield lambda: tests.groups(context).cases
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The programs of tools/testing/selftests/gcma: built on the host, run in system guests."""
+"""The systems' programs below tools/testing/selftests: built on the host, run in system guests."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lab import boot, kcsan, ktap, paths, systems
@@ -25,18 +26,22 @@ LONGEST = "gcma_swap"  # takes as long as all others: in a guest of its own, bes
 
 @dataclass(frozen=True)
 class Round:
-    """One boot: a machine, what it has to have, and the programs it is for (none named: all)."""
+    """One boot: a machine, what it has to have, and the programs it is for."""
 
     name: str
     machine: Machine
-    must: str  # GCMA_MUST of the programs: words of resources[] in gcma_util.c
-    programs: tuple[str, ...] = ()
+    must: str  # GCMA_MUST of the programs: words of resources[] in cma_util.c
+    programs: tuple[str, ...] = ("gcma_*",)  # shell patterns
+    prepare: str = ""  # a line of shell
+
+    def runs(self, program: str) -> bool:
+        return any(fnmatchcase(program, pattern) for pattern in self.programs)
 
 
 _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
 _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
-_ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs heap kpageflags loop"
-_ANY += " ksm nullblk squashfs swap thp userfaultfd xfs zram zswap"
+_ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs heap kpageflags"
+_ANY += " ksm loop nullblk squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _FAULTS = " faults"  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
@@ -55,21 +60,29 @@ ROUNDS = (
         ("gcma_policy", "gcma_clients"),
     ),
 )
-# for a kernel without GCMA
+# for a kernel without any of our policies
 PLAIN = Round("movable", replace(_USUAL, policy="movable", args=(_CAMERA,)), f"{_ANY} camera")
 
 
 def build() -> list[str]:
-    """Build the programs in the cache and name them."""
-    folder = _folder()
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(paths.SELFTESTS / "gcma", folder)
-    answer = _make(folder, "all")
+    """Build the programs of all systems in the cache, side by side, and name them."""
+    share = _folder()
+    shutil.rmtree(share, ignore_errors=True)
+    shutil.copytree(paths.SELFTESTS, share)
+    names: list[str] = []
+    for system in systems.SYSTEMS.values():
+        if system.selftests:
+            names += _build(share / system.selftests, share)
+    return names
+
+
+def _build(folder: Path, output: Path) -> list[str]:
+    answer = _make(folder, f"OUTPUT={output}", "all")
     if answer.returncode:
         raise LabError("building the selftests failed", answer.stderr.strip())
     names = program_names(folder)
     if not names:
-        raise LabError(f"the Makefile of {paths.SELFTESTS / 'gcma'} names no programs")
+        raise LabError(f"the Makefile of {folder.name} names no programs")
     return names
 
 
@@ -97,8 +110,8 @@ def run(
 
     `advance` is told what share of the programs has ended.
     """
-    rounds = ROUNDS if kernel.has(systems.GCMA) else (PLAIN,)
-    parts = [part for one in rounds for part in _parts(one, programs)]
+    rounds = [each for each in ROUNDS if kernel.has(systems.offering(each.machine.policy))]
+    parts = [part for one in rounds or [PLAIN] for part in _parts(one, programs)]
     total = sum(len(part.programs) for part in parts)
     ended = 0
 
@@ -122,7 +135,7 @@ def run(
 
 def _parts(each: Round, programs: Sequence[str]) -> list[Round]:
     """The round with what it is to run, once or twice: the program that takes longest is apart."""
-    chosen = [name for name in programs if name in (each.programs or programs)]
+    chosen = [name for name in programs if each.runs(name)]
     apart = [LONGEST] if LONGEST in chosen else []
     rest = tuple(name for name in chosen if name not in apart)
     parts = [replace(each, programs=rest)] if rest else []
@@ -164,7 +177,7 @@ def run_round(
     result = boot.system(
         kernel,
         each.machine,
-        script(programs, place, must, soak=soak, slow=slow),
+        script(programs, place, must, each.prepare, soak=soak, slow=slow),
         share=share,
         timeout=SOAK_SECONDS if soak else timeout,
         listener=listener,
@@ -185,11 +198,18 @@ def _folder() -> Path:
 
 
 def script(
-    programs: Iterable[str], results: str, must: str, *, soak: bool, slow: bool = False
+    programs: Iterable[str],
+    results: str,
+    must: str,
+    prepare: str = "",
+    *,
+    soak: bool,
+    slow: bool = False,
 ) -> str:
     """Run each program, its KTAP, its words and its status into a folder of the share."""
     lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
     lines.append(f"export GCMA_MUST={shlex.quote(must)} GCMA_SLOW={int(slow)}")
+    lines += [prepare] if prepare else []
     for name in programs:
         base = f"{results}/{name}"
         lines.append(f"./{name} >{base}.ktap 2>{base}.log; echo $? >{base}.status")

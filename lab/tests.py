@@ -229,7 +229,7 @@ def enlarged(machine: Machine, context: Context) -> Machine:
 
 
 def kernel_selftests(context: Context) -> PartResult:
-    """The programs of tools/testing/selftests/gcma, in system guests with a gcma area."""
+    """The programs below tools/testing/selftests, in system guests with areas they are for."""
     programs: Sequence[str] = selftests.build()
     if context.options.kcsan:
         programs = RACY

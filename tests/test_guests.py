@@ -185,9 +185,9 @@ def test_exact_guest_refuses_disks(kernel: Kernel, machine: Machine, tmp_path: P
 @pytest.fixture(scope="module")
 def groups_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("selftests")
-    shutil.copytree(paths.SELFTESTS / "gcma", folder, dirs_exist_ok=True)
-    process.run(["make", "-s", "-C", str(folder)])
-    return folder / "gcma_groups"
+    shutil.copytree(paths.SELFTESTS, folder, dirs_exist_ok=True)
+    process.run(["make", "-s", "-C", str(folder / "gcma")])
+    return folder / "gcma/gcma_groups"
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How `gcma test` counts."""
 
+import fnmatch
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from lab import build, paths, process, selftests, tests
+from lab import build, paths, process, selftests, systems, tests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 
@@ -98,17 +99,33 @@ def test_programs_are_told_what_the_machine_must_have() -> None:
 
 
 def test_words_of_the_rounds_are_known_to_the_programs() -> None:
-    text = (paths.SELFTESTS / "gcma/gcma_util.c").read_text()
+    text = (paths.SELFTESTS / "cma/cma_util.c").read_text()
     table = text.partition("resources[] = {")[2].partition("}")[0]
     known = set(re.findall(r'"(\w+)"', table))
     wanted = [*selftests.ROUNDS, selftests.PLAIN]
     assert {word for each in wanted for word in each.must.split()} | {"faults"} == known
 
 
-def test_every_program_of_the_folder_is_run() -> None:
-    folder = paths.SELFTESTS / "gcma"
-    sources = {path.stem for path in folder.glob("*.c") if "int main(" in path.read_text()}
-    assert sources == {*selftests.program_names(folder), "gcma_groups"}  # of tests/test_guests.py
+def test_every_program_is_run() -> None:
+    texts = {path.stem: path.read_text() for path in paths.SELFTESTS.glob("*/*.c")}
+    sources = {name for name, text in texts.items() if "int main(" in text}
+    folders = [system.selftests for system in systems.SYSTEMS.values() if system.selftests]
+    built = [name for each in folders for name in selftests.program_names(paths.SELFTESTS / each)]
+    assert sources == {*built, "gcma_groups"}  # of tests/test_guests.py
+    for name in built:
+        assert any(each.runs(name) for each in selftests.ROUNDS), name
+
+
+def test_a_round_names_programs_that_there_are() -> None:
+    names = {path.stem for path in paths.SELFTESTS.glob("*/*.c")}
+    for each in selftests.ROUNDS:
+        for pattern in each.programs:
+            assert fnmatch.filter(names, pattern), pattern
+
+
+def test_a_round_prepares_its_machine() -> None:
+    script = selftests.script(["a"], "results", "", "echo y >switch", soak=False)
+    assert "\necho y >switch\n./a " in script
 
 
 def test_the_longest_program_has_a_guest_of_its_own() -> None:

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "gcma_util.h"
+#include "../cma/cma_util.h"
 
 static struct area area;
 

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gcma_util.h"
+#include "../cma/cma_util.h"
 
 /* Reading the file may take the disk for metadata that reclaim evicted with the data. */
 #define METADATA_BYTES	KIB(64)

@@ -20,7 +20,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "gcma_util.h"
+#include "../cma/cma_util.h"
 
 #define FILE_MAX	KIB(128)	/* less than DATA_BYTES */
 #define OP_MAX		KIB(16)

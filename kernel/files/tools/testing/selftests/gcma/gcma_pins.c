@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "gcma_util.h"
+#include "../cma/cma_util.h"
 
 #define HOLDERS		2
 #define PIPES		32
@@ -101,20 +101,6 @@ static void fill_cache(void)
 			pread_all(fd, buf, MIB(1), off);
 		sleep(1);
 	}
-}
-
-static unsigned long memory_kib(const char *key)
-{
-	unsigned long kib = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, strlen(key)))
-			kib = strtoul(line + strlen(key), NULL, 10);
-	if (file)
-		fclose(file);
-	return kib;
 }
 
 /* True if the area gave the pages; they are given back at once. */

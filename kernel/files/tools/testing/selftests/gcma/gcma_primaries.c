@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gcma_util.h"
+#include "../cma/cma_util.h"
 
 #define FILES		8
 #define FILE_BYTES	MIB(1)

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gcma_util.h"
+#include "../cma/cma_util.h"
 
 #define MAX_PAGES	1024
 #define BYTES		(pages * page_size)

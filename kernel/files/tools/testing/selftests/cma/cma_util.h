@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the GCMA selftests share: KTAP, eviction on demand, the counters of the areas, volumes,
- * and content that says of every byte whose it is.
+ * What the selftests of CMA areas share: KTAP, eviction on demand, the counters of the areas,
+ * volumes, and content that says of every byte whose it is.
  */
-#ifndef GCMA_UTIL_H
-#define GCMA_UTIL_H
+#ifndef CMA_UTIL_H
+#define CMA_UTIL_H
 
 #include <errno.h>
 #include <limits.h>
@@ -64,17 +64,19 @@ __printf(2, 3) noreturn void lack(const char *resource, const char *fmt, ...);
 extern size_t page_size;
 
 /*
- * A child that lives no longer than the test and works until it is stopped; a failure in it
- * fails the test.
+ * A child that lives no longer than the test and works until it is stopped, or waited for; a
+ * failure in it fails the test.
  */
 pid_t background(void (*fn)(void));
 void stop(pid_t pid);
+void wait_for(pid_t pid);
 
 /* One number, or one word, of a file of procfs, sysfs or debugfs. */
 bool read_word(const char *path, char *word, size_t size);
 bool read_number(const char *path, unsigned long *number);
 unsigned long event_in(const char *path, const char *key);	/* one of several numbers */
 unsigned long vm_event(const char *key);
+unsigned long memory_kib(const char *key);			/* of /proc/meminfo, with colon */
 __printf(2, 3) int write_file(const char *path, const char *fmt, ...);
 #define SHELL_LOG	"/tmp/shell.log"	/* the output of the last shell() */
 __printf(1, 2) int shell(const char *fmt, ...);
@@ -96,21 +98,23 @@ void need_gcma(void);
 unsigned long counter(const char *name);
 
 /*
- * Writes to a file of all gcma areas, and returns the last error, if there is one. finish()
- * restores admission, swap_policy and dirty_max; areas_restore() does it earlier.
+ * Writes to a file of all gcma areas, and of others that have it, and returns the last error, if
+ * there is one. finish() restores admission, swap_policy, dirty_max and scheme; areas_restore()
+ * does it earlier.
  */
 __printf(2, 3) int areas_write(const char *name, const char *fmt, ...);
 void areas_restore(const char *name);
 bool areas_have(const char *name, const char *wanted);	/* one of them */
 
-/* One area to allocate from: a gcma area if there is one, else the first. */
+/* One area to allocate from. */
 struct area {
 	char name[NAME_MAX + 1];
 	bool gcma;
 	unsigned long pages;
 };
 
-void need_area(struct area *area);
+void need_area(struct area *area);	/* a gcma area if there is one, else the first */
+void need_policy(struct area *area, const char *policy);	/* which is a resource, too */
 unsigned long area_number(const struct area *area, const char *name);
 unsigned long area_debug(const struct area *area, const char *name);
 unsigned long area_free(const struct area *area);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the GCMA selftests share; see gcma_util.h. */
+/* What the selftests of CMA areas share; see cma_util.h. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/dma-heap.h>
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gcma_util.h"
+#include "cma_util.h"
 
 #define EXIT_SKIP	4
 #define TEST_SECONDS	300
@@ -119,6 +119,20 @@ unsigned long vm_event(const char *key)
 	return event_in("/proc/vmstat", key);
 }
 
+unsigned long memory_kib(const char *key)
+{
+	unsigned long kib = 0;
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)))
+			kib = strtoul(line + strlen(key), NULL, 10);
+	if (file)
+		fclose(file);
+	return kib;
+}
+
 int shell(const char *fmt, ...)
 {
 	char cmd[512], full[600];
@@ -182,9 +196,9 @@ void skip(const char *fmt, ...)
 /* What a machine may lack. Kinds of volumes are among it, by their types. */
 static const char * const resources[] = {
 	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "debugfs", "dirty",
-	"encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap", "hugetlb", "kpageflags",
-	"ksm", "loop", "nullblk", "policy", "squashfs", "swap", "thp", "userfaultfd", "xfs", "zram",
-	"zswap",
+	"encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap", "hugetlb",
+	"kpageflags", "ksm", "loop", "nullblk", "policy", "squashfs", "swap", "thp",
+	"userfaultfd", "xfs", "zram", "zswap",
 };
 
 static bool is_resource(const char *word)
@@ -333,6 +347,17 @@ void stop(pid_t pid)
 		fail("a background process gave up");
 }
 
+void wait_for(pid_t pid)
+{
+	int status;
+
+	MUST(waitpid(pid, &status, 0));
+	if (WIFSIGNALED(status))
+		fail("a background process was killed by signal %d", WTERMSIG(status));
+	if (WEXITSTATUS(status))
+		fail("a background process gave up");
+}
+
 /* Failing allocations: Documentation/fault-injection */
 
 static int make_it_fail = -1;	/* stays open: to open a file takes memory */
@@ -368,12 +393,13 @@ void fail_allocations(bool on)
 /* Areas */
 
 /* What tests write to */
-static const char * const area_files[] = { "admission", "swap_policy", "dirty_max" };
+static const char * const area_files[] = { "admission", "swap_policy", "dirty_max", "scheme" };
 
 static struct {
 	unsigned int nr;
 	struct {
 		char name[NAME_MAX + 1];
+		char policy[32];
 		char was[ARRAY_SIZE(area_files)][32];	/* to restore */
 		bool gcma;
 	} area[MAX_AREAS];
@@ -385,15 +411,15 @@ static void areas_find(void)
 	struct dirent *entry;
 
 	while (dir && areas.nr < MAX_AREAS && (entry = readdir(dir))) {
-		char path[PATH_MAX], policy[32];
+		char path[PATH_MAX];
 
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(areas.area[areas.nr].name, sizeof(areas.area[0].name), "%s",
 			 entry->d_name);
 		snprintf(path, sizeof(path), CMA_SYSFS "/%s/policy", entry->d_name);
-		areas.area[areas.nr].gcma = read_word(path, policy, sizeof(policy)) &&
-					    !strcmp(policy, "gcma");
+		read_word(path, areas.area[areas.nr].policy, sizeof(areas.area[0].policy));
+		areas.area[areas.nr].gcma = !strcmp(areas.area[areas.nr].policy, "gcma");
 		areas.nr++;
 	}
 	if (dir)
@@ -405,7 +431,7 @@ static bool area_read(unsigned int i, const char *name, char *word, size_t size)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", areas.area[i].name, name);
-	return areas.area[i].gcma && read_word(path, word, size);
+	return read_word(path, word, size);
 }
 
 static int area_write(unsigned int i, const char *name, const char *word)
@@ -413,7 +439,8 @@ static int area_write(unsigned int i, const char *name, const char *word)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), CMA_SYSFS "/%s/%s", areas.area[i].name, name);
-	return areas.area[i].gcma ? write_file(path, "%s", word) : 0;
+	/* areas of another policy have other files */
+	return !areas.area[i].gcma && access(path, F_OK) ? 0 : write_file(path, "%s", word);
 }
 
 static void areas_keep(void)
@@ -494,19 +521,39 @@ unsigned long counter(const char *name)
 	return sum;
 }
 
-void need_area(struct area *area)
+/* The first area of a policy, or their number */
+static unsigned int area_of(const char *policy)
 {
 	unsigned int i = 0;
 
-	if (!areas.nr)
-		lack("area", "no CMA area (cma=)");
-	while (i < areas.nr - 1 && !areas.area[i].gcma)
+	while (i < areas.nr && strcmp(areas.area[i].policy, policy))
 		i++;
-	if (!areas.area[i].gcma)
-		i = 0;
+	return i;
+}
+
+static void area_describe(struct area *area, unsigned int i)
+{
 	snprintf(area->name, sizeof(area->name), "%s", areas.area[i].name);
 	area->gcma = areas.area[i].gcma;
 	area->pages = area_debug(area, "count");
+}
+
+void need_area(struct area *area)
+{
+	unsigned int i = area_of("gcma");
+
+	if (!areas.nr)
+		lack("area", "no CMA area (cma=)");
+	area_describe(area, i < areas.nr ? i : 0);
+}
+
+void need_policy(struct area *area, const char *policy)
+{
+	unsigned int i = area_of(policy);
+
+	if (i == areas.nr)
+		lack(policy, "no area has the policy %s", policy);
+	area_describe(area, i);
 }
 
 unsigned long area_number(const struct area *area, const char *name)
