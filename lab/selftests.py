@@ -39,12 +39,16 @@ class Round:
 
 
 _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
+_RENTAL = replace(_USUAL, policy="rental")
 _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
-_ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs heap kpageflags"
+_ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs heap io_uring kpageflags"
 _ANY += " ksm loop nullblk squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _FAULTS = " faults"  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
+# what they test is so whatever the policy
+_CONTENT = ("gcma_content", "gcma_fsx", "gcma_invalidate", "gcma_race")
+_GENERATIONS = "echo {} >/sys/kernel/mm/lru_gen/enabled"  # the LRU of them, or the classic one
 ROUNDS = (
     Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),
     Round(
@@ -58,6 +62,20 @@ ROUNDS = (
         replace(_USUAL, memory_mib=2560, args=_HUGE),
         f"{_GCMA} hugetlb",
         ("gcma_policy", "gcma_clients"),
+    ),
+    Round(
+        "rental",
+        _RENTAL,
+        f"{_ANY} policy rental",
+        ("rental_*", *_CONTENT),
+        _GENERATIONS.format("n"),
+    ),
+    Round(
+        "rental, generations",
+        _RENTAL,
+        f"{_ANY} policy rental",
+        ("rental_returns", "rental_race", "gcma_fsx", "gcma_race"),
+        _GENERATIONS.format("y"),
     ),
 )
 # for a kernel without any of our policies

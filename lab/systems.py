@@ -81,6 +81,7 @@ RENTAL = System(
     needs=("reserve",),
     policies=("rental",),
     suites={"rental": 18},
+    selftests="rental",
     parts={"rental": ("mm/rental*", "include/linux/rental*", "include/trace/events/rental.h")},
     hooks="rental",
 )

@@ -35,7 +35,7 @@ MEMORY = {"debug": 2, "kcsan": 2}  # shadow and redzones: this many times the me
 KUNIT_SECONDS = 240
 KUNIT_TIMES = {"kcsan": 4}  # this many times as long
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
-RACY = ("gcma_race", "gcma_fsx")  # selftests on the kcsan kernel
+RACY = ("gcma_race", "gcma_fsx", "rental_race")  # selftests on the kcsan kernel
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class Part:
 # the longest first
 PARTS = {
     "guests": Part(guests, 200, kernel=True),
-    "selftests": Part(kernel_selftests, 130, kernel=True, kcsan=True),
+    "selftests": Part(kernel_selftests, 280, kernel=True, kcsan=True),
     "models": Part(models, 60),
     "compactfit": Part(library, 40),
     "kunit": Part(kunit, 15, kernel=True, quick=True, kcsan=True),

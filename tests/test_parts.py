@@ -123,6 +123,22 @@ def test_a_round_names_programs_that_there_are() -> None:
             assert fnmatch.filter(names, pattern), pattern
 
 
+def test_programs_of_all_systems_are_built_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, share = tmp_path / "source", tmp_path / "share"
+    for folder in ("gcma", "rental"):
+        (source / folder).mkdir(parents=True)
+        name = f"{folder}_test"
+        makefile = f"TEST_GEN_PROGS := {name}\nall: ; echo >$(OUTPUT)/{name}\n"
+        (source / folder / "Makefile").write_text(makefile)
+    monkeypatch.setattr(paths, "SELFTESTS", source)
+    monkeypatch.setattr(selftests, "_folder", lambda: share)
+    assert selftests.build() == ["gcma_test", "rental_test"]
+    assert (share / "gcma_test").exists()
+    assert (share / "rental_test").exists()
+
+
 def test_a_round_prepares_its_machine() -> None:
     script = selftests.script(["a"], "results", "", "echo y >switch", soak=False)
     assert "\necho y >switch\n./a " in script

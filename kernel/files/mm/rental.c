@@ -314,31 +314,14 @@ static void rental_copy_state(struct folio *new, struct folio *old)
 }
 
 /*
- * Put @new where @old is in the page cache and in page tables: both locked, of one size.
- *
- * References to @old do not matter, as they do when a page is migrated: content and use of a
- * clean folio without private data are all in the page cache, and it is not written to while
- * it is locked. Who has one looks at folio->mapping behind the lock.
- *
- * False if @old has to stay where it is: dirty, or its filesystem does not let go of it.
+ * Put @new where @old is in the page cache: both locked, of one size; @old is clean, unmapped
+ * and has no private data. The page cache's references to @old are the caller's then.
  */
-static bool rental_exchange(struct folio *old, struct folio *new)
+static void rental_exchange(struct folio *old, struct folio *new)
 {
 	struct address_space *mapping = old->mapping;
 	XA_STATE(xas, &mapping->i_pages, old->index);
-	bool mapped = folio_mapped(old);
 	long nr = folio_nr_pages(old);
-
-	if (folio_test_private_2(old) ||
-	    (folio_needs_release(old) && !filemap_release_folio(old, 0)))
-		return false;
-	if (mapped)
-		try_to_migrate(old, 0);
-	if (folio_mapped(old) || folio_test_dirty(old) || folio_test_writeback(old)) {
-		if (mapped)
-			remove_migration_ptes(old, old, 0);
-		return false;
-	}
 
 	rental_copy_state(new, old);
 	folio_ref_add(new, nr);
@@ -359,17 +342,28 @@ static bool rental_exchange(struct folio *old, struct folio *new)
 
 	if (mapping->a_ops->free_folio)
 		mapping->a_ops->free_folio(old);
-	folio_put_refs(old, nr);
 	folio_add_lru(new);
-	if (mapped)
-		remove_migration_ptes(old, new, 0);
-	return true;
 }
 
-/* A folio of other memory, locked, in the place of @old, or an error and nothing has changed */
+static void rental_put_new(struct folio *new)
+{
+	__folio_clear_locked(new);
+	folio_put(new);
+}
+
+/*
+ * A folio of other memory, locked, in the place of a lent one that is locked, in page tables
+ * as well; or -ENOMEM; or -EBUSY if @old has to stay: it is dirty, or its filesystem does not
+ * let go of it.
+ *
+ * References to @old do not matter, as they do when a page is migrated: it was never writable
+ * while it was lent, so nobody writes to it through one, and who reads, reads what was there
+ * before the write. Who wants to write has to lock it, and finds that it has no mapping.
+ */
 static struct folio *rental_replace(struct folio *old, gfp_t gfp)
 {
 	unsigned int order = folio_order(old);
+	bool mapped = folio_mapped(old);
 	struct folio *new;
 
 	if (order)
@@ -378,13 +372,26 @@ static struct folio *rental_replace(struct folio *old, gfp_t gfp)
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 	__folio_set_locked(new);
-	if (!rental_exchange(old, new)) {
-		__folio_clear_locked(new);
-		folio_put(new);
-		return ERR_PTR(-EBUSY);
-	}
+	if (folio_test_private_2(old) ||
+	    (folio_needs_release(old) && !filemap_release_folio(old, 0)))
+		goto busy;
+	if (mapped)
+		try_to_migrate(old, 0);
+	if (folio_mapped(old) || folio_test_dirty(old) || folio_test_writeback(old))
+		goto busy_mapped;
+	rental_exchange(old, new);
+	folio_put_refs(old, folio_nr_pages(old));
+	if (mapped)
+		remove_migration_ptes(old, new, 0);
 	trace_rental_replace(old, new);
 	return new;
+
+busy_mapped:
+	if (mapped)
+		remove_migration_ptes(old, old, 0);
+busy:
+	rental_put_new(new);
+	return ERR_PTR(-EBUSY);
 }
 
 /* Drop a locked, clean folio from the page cache; false if that is not possible now. */
@@ -447,12 +454,30 @@ vm_fault_t __rental_fault(struct folio *folio)
 	return new == folio ? 0 : VM_FAULT_NOPAGE;
 }
 
+/*
+ * Who has a reference to a folio of other memory may write through it, since it was mapped
+ * writable once: so there must be none, but for the page cache's and reclaim's. And who wrote
+ * and is gone has marked it dirty before.
+ */
+static bool rental_freeze(struct folio *folio)
+{
+	int refs = 1 + folio_nr_pages(folio);
+
+	if (!folio_ref_freeze(folio, refs))
+		return false;
+	if (!folio_mapped(folio) && !folio_test_dirty(folio) && !folio_test_writeback(folio))
+		return true;
+	folio_ref_unfreeze(folio, refs);
+	return false;
+}
+
 bool __rental_take_over(struct folio *folio)
 {
 	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
 	struct folio *new = NULL;
 
 	if (folio_test_anon(folio) || !folio->mapping || !folio_test_uptodate(folio) ||
+	    folio_test_private(folio) || folio_test_private_2(folio) ||
 	    rental_at_folio(folio) || !rental_may_lend(folio->mapping))
 		return false;
 	for (i = 0; i < nr; i++) {
@@ -464,16 +489,16 @@ bool __rental_take_over(struct folio *folio)
 		if (!new)
 			continue;
 		__folio_set_locked(new);
-		if (rental_exchange(folio, new)) {
-			rental_count(r, RENTAL_taken_over, folio_nr_pages(new));
-			trace_rental_take_over(folio, new);
-			folio_unlock(new);
-			folio_put(new);
-			return true;
+		if (!rental_freeze(folio)) {
+			rental_put_new(new);
+			return false;
 		}
-		__folio_clear_locked(new);
+		rental_exchange(folio, new);
+		rental_count(r, RENTAL_taken_over, folio_nr_pages(new));
+		trace_rental_take_over(folio, new);
+		folio_unlock(new);
 		folio_put(new);
-		return false;
+		return true;
 	}
 	return false;
 }
@@ -563,6 +588,7 @@ static void rental_clean(struct work_struct *work)
 	struct folio *folio;
 	bool again = false;
 
+	lru_add_drain_all();
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
 		if (folio_test_dirty(folio) || folio_test_writeback(folio))
 			again |= !rental_migrate(folio);
@@ -635,16 +661,17 @@ static bool rental_still_held(const struct rental *r, unsigned long start, unsig
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
 	bool again = time_before(jiffies, READ_ONCE(r->held_until));
-	unsigned long until, frame = start;
+	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times;
+	unsigned long frame = start, until, last;
 	struct folio *folio;
-	unsigned int times;
 
 	if (again && rental_still_held(r, start, end))
 		return -EBUSY;
-	until = jiffies + msecs_to_jiffies(again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS);
+	last = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
 	while ((folio = rental_next(r, &frame, end))) {
+		until = jiffies + msecs_to_jiffies(ms);
 		for (times = 0; rental_held(folio); times++) {
-			if (time_after(jiffies, until)) {
+			if (time_after(jiffies, until) || time_after(jiffies, last)) {
 				rental_tell(r, folio, "in use");
 				WRITE_ONCE(r->held, folio_pfn(folio) - r->cma->base_pfn);
 				WRITE_ONCE(r->held_until, jiffies + HZ / 10);

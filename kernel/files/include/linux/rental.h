@@ -113,8 +113,9 @@ static inline bool rental_spared(struct folio *folio)
 }
 
 /*
- * Reclaim may evict a folio: clean, locked, unmapped, isolated, without private data. If an
- * area has room a folio there takes its place in the page cache, and true is returned.
+ * Reclaim may evict a folio: clean, locked, isolated. If an area has room and nobody else has
+ * a reference to it, a folio there takes its place in the page cache; @folio is as after
+ * __remove_mapping() then, and true is returned.
  */
 static inline bool rental_take_over(struct folio *folio)
 {

@@ -196,8 +196,8 @@ void skip(const char *fmt, ...)
 /* What a machine may lack. Kinds of volumes are among it, by their types. */
 static const char * const resources[] = {
 	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "debugfs", "dirty",
-	"encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap", "hugetlb",
-	"kpageflags", "ksm", "loop", "nullblk", "policy", "squashfs", "swap", "thp",
+	"encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap", "hugetlb", "io_uring",
+	"kpageflags", "ksm", "loop", "nullblk", "policy", "rental", "squashfs", "swap", "thp",
 	"userfaultfd", "xfs", "zram", "zswap",
 };
 

@@ -1,0 +1,730 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A primary gets the whole area while its frames are lent, whoever uses the pages meanwhile, and
+ * the files hold what they held.
+ *
+ * What becomes of the pages depends on how they are used, and on the scheme: most are dropped,
+ * mlocked ones move to other memory, under "adaptive" so do those in use. A page that somebody
+ * pins is the one reason to refuse the area: soon, and nothing is lost for it. Then where pages
+ * go that reclaim would evict, and that a memory cgroup smaller than the area lives.
+ */
+#include <fcntl.h>
+#include <linux/kernel-page-flags.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "rental_util.h"
+
+#define PAGE(n)		((off_t)(n) * (off_t)page_size)
+#define CHUNK		KIB(128)
+#define FEW		64	/* pages that others have there may come and go */
+#define METADATA	KIB(64)	/* that may have to be read again */
+#define TAKES		3
+#define WORKERS		2
+#define WORKER_BYTES	MIB(2)
+#define REFUSED_MS	5000
+#define WAITS		1200	/* of 50 ms */
+#define GROUP		CGROUP_ROOT "/rental-selftest"
+#define GROUP_LIMIT	MIB(8)
+
+static const struct kind *kind;
+static struct volume volume;
+static const char *scheme;	/* of this test */
+static unsigned long slipped;	/* before it */
+
+/* Content: of a file version 1, but for what is told in a model */
+
+static int file_new(const char *name, unsigned int id, size_t bytes)
+{
+	char *buf = page_buffer(CHUNK);
+	int fd = MUST(volume_file(&volume, name, O_RDWR | O_CREAT | O_TRUNC));
+
+	for (size_t off = 0; off < bytes; off += CHUNK) {
+		stamp(buf, off, CHUNK, id, 1);
+		pwrite_all(fd, buf, CHUNK, off);
+	}
+	munmap(buf, CHUNK);
+	forget(fd);
+	return fd;
+}
+
+static void file_check(int fd, unsigned int id, size_t bytes)
+{
+	char *got = page_buffer(CHUNK), *want = page_buffer(CHUNK);
+
+	for (size_t off = 0; off < bytes; off += CHUNK) {
+		pread_all(fd, got, CHUNK, off);
+		stamp(want, off, CHUNK, id, 1);
+		expect("read", off, got, want, CHUNK);
+	}
+	munmap(got, CHUNK);
+	munmap(want, CHUNK);
+}
+
+static void map_check(const char *map, unsigned int id, size_t bytes)
+{
+	char *want = page_buffer(CHUNK);
+
+	for (size_t off = 0; off < bytes; off += CHUNK) {
+		stamp(want, off, CHUNK, id, 1);
+		expect("mapped", off, map + off, want, CHUNK);
+	}
+	munmap(want, CHUNK);
+}
+
+/* Written by nobody who is not told, and read into lent frames. */
+static int file_lent(const char *name, unsigned int id, size_t bytes)
+{
+	int fd = file_new(name, id, bytes);
+
+	file_check(fd, id, bytes);
+	expect_lent(fd, pages_in(bytes));
+	return fd;
+}
+
+static char *map_file(int fd, size_t bytes, int prot)
+{
+	char *map = mmap(NULL, bytes, prot, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	return map;
+}
+
+static void touch(const char *map, size_t bytes)
+{
+	for (size_t off = 0; off < bytes; off += page_size)
+		touch_page(map + off);
+}
+
+static void set_up(const char *with)
+{
+	need_volume(&volume);
+	begin(with);
+	slipped = count_of("slipped");
+}
+
+static void none_slipped(void)
+{
+	if (count_of("slipped") != slipped)
+		fail("%lu pages were found dirty in the area", count_of("slipped") - slipped);
+}
+
+static void expect_few_reads(unsigned long before)
+{
+	unsigned long bytes = disk_reads(&volume) - before;
+
+	if (bytes > METADATA)
+		fail("%lu bytes were read from the disk again", bytes);
+}
+
+/* Pages that are clean */
+
+static int to_parent[2];
+static int child_fd;
+static size_t child_bytes;
+
+static void tell_parent(void)
+{
+	char byte = 0;
+
+	MUST(write(to_parent[1], &byte, 1));
+}
+
+static void child_maps(void)
+{
+	touch(map_file(child_fd, child_bytes, PROT_READ), child_bytes);
+	tell_parent();
+	for (;;)
+		pause();
+}
+
+static void child_reads_in_group(void)
+{
+	MUST(-!!write_file(GROUP "/cgroup.procs", "%d", getpid()));
+	file_check(child_fd, 1, child_bytes);
+	child_maps();
+}
+
+/* A child that has done its work, but lives on */
+static pid_t child_that(void (*fn)(void), int fd, size_t bytes)
+{
+	char byte;
+	pid_t pid;
+
+	child_fd = fd;
+	child_bytes = bytes;
+	MUST(pipe(to_parent));
+	pid = background(fn);
+	close(to_parent[1]);
+	if (MUST(read(to_parent[0], &byte, 1)) != 1)
+		fail("the child did not do its work");
+	return pid;
+}
+
+static void clean_pages(void)
+{
+	size_t bytes = MIB(8), pages = pages_in(bytes);
+	unsigned long discarded;
+	int fd, buffer;
+	pid_t other;
+	char *map;
+
+	set_up("lazy");
+	fd = file_lent("file", 1, bytes);
+	if (kind->large && !area_pages_with(FLAG(KPF_COMPOUND_TAIL)))
+		fail("no large folio is lent: nothing is tested");
+	map = map_file(fd, bytes / 2, PROT_READ);
+	touch(map, bytes / 2);
+	other = child_that(child_maps, fd, bytes / 4);
+
+	discarded = count_of("discarded");
+	buffer = take_all();
+	if (count_of("lent"))
+		fail("%lu pages are still lent", count_of("lent"));
+	if (count_of("discarded") - discarded < pages)
+		fail("of %zu pages %lu were discarded", pages, count_of("discarded") - discarded);
+	map_check(map, 1, bytes / 2);
+	file_check(fd, 1, bytes);
+	if (lent_pages(fd, pages))
+		fail("a primary has the area, and pages of the file lie there");
+	close(buffer);
+
+	stop(other);
+	munmap(map, bytes / 2);
+	forget(fd);
+	file_check(fd, 1, bytes);
+	expect_lent(fd, pages);
+	expect_clean();
+	none_slipped();
+}
+
+/* They may not go, not even for a moment. */
+static void mlocked_pages(void)
+{
+	size_t bytes = MIB(1), pages = pages_in(bytes);
+	u64 *pfns = page_buffer(pages * sizeof(*pfns));
+	unsigned long moved, disk;
+	int fd, buffer;
+	char *map;
+
+	set_up("lazy");
+	fd = file_new("file", 1, bytes);
+	map = map_file(fd, bytes, PROT_READ);
+	MUST(mlock(map, bytes));
+	expect_lent(fd, pages);
+	moved = count_of("moved_out");
+	disk = disk_reads(&volume);
+	buffer = take_all();
+	find_pages(fd, pfns, pages);
+	for (size_t i = 0; i < pages; i++) {
+		if (!pfns[i])
+			fail("mlocked page %zu was dropped", i);
+		if (in_area(pfns[i]))
+			fail("mlocked page %zu lies in what a primary has", i);
+		/* the kernel remembers it of single pages only */
+		if (!kind->large && !(page_flags(pfns[i]) & FLAG(KPF_MLOCKED)))
+			fail("page %zu is not mlocked any more", i);
+	}
+	if (count_of("moved_out") - moved < pages)
+		fail("of %zu mlocked pages %lu were moved", pages, count_of("moved_out") - moved);
+	expect_few_reads(disk);
+	map_check(map, 1, bytes);
+	close(buffer);
+	none_slipped();
+}
+
+static unsigned long group_number(const char *name)
+{
+	unsigned long number;
+	char path[128];
+
+	snprintf(path, sizeof(path), GROUP "/%s", name);
+	if (!read_number(path, &number))
+		fail("%s: no number", path);
+	return number;
+}
+
+static void group_new(void)
+{
+	rmdir(GROUP);
+	MUST(mkdir(GROUP, 0700));
+	/* Or it lives on swap. */
+	write_file(GROUP "/memory.swap.max", "0");
+}
+
+/* What is dropped is not charged any more. */
+static void pages_of_a_group(void)
+{
+	unsigned long before, after;
+	size_t bytes = MIB(4);
+	int fd, buffer;
+	pid_t pid;
+
+	set_up("lazy");
+	fd = file_new("file", 1, bytes);
+	group_new();
+	pid = child_that(child_reads_in_group, fd, bytes);
+	expect_lent(fd, pages_in(bytes));
+	before = group_number("memory.current");
+	buffer = take_all();
+	after = group_number("memory.current");
+	if (after + bytes / 2 > before)
+		fail("of a group's %zu bytes in the area %ld were uncharged", bytes,
+		     (long)(before - after));
+	stop(pid);
+	close(buffer);
+	file_check(fd, 1, bytes);
+	MUST(rmdir(GROUP));
+	none_slipped();
+}
+
+/* Pages that are used meanwhile */
+
+static int worker_fds[WORKERS];
+static unsigned int worker;
+
+static void reads(void)
+{
+	unsigned int id = worker + 1;
+	int fd = worker_fds[worker];
+	char *map = map_file(fd, WORKER_BYTES, PROT_READ), *got = page_buffer(page_size);
+	char *want = page_buffer(page_size);
+	u64 rnd = id;
+
+	for (;;) {
+		off_t off = PAGE(random_below(&rnd, WORKER_BYTES / page_size));
+
+		stamp(want, off, page_size, id, 1);
+		if (random_below(&rnd, 2)) {
+			expect("mapped", off, map + off, want, page_size);
+		} else {
+			pread_all(fd, got, page_size, off);
+			expect("read", off, got, want, page_size);
+		}
+	}
+}
+
+/* Reads what it is not going to write at once, so that it is lent. */
+static void writes(void)
+{
+	unsigned int id = worker + 1, version = 1;
+	int fd = worker_fds[worker];
+	char *map = map_file(fd, WORKER_BYTES, PROT_READ | PROT_WRITE);
+	char *model = page_buffer(WORKER_BYTES), *got = page_buffer(WORKER_BYTES);
+	u64 rnd = id;
+
+	stamp(model, 0, WORKER_BYTES, id, version);
+	for (unsigned long turn = 0;; turn++) {
+		off_t off = random_below(&rnd, WORKER_BYTES - CHUNK);
+		size_t len = 1 + random_below(&rnd, CHUNK);
+
+		if (turn % 16 == 0) {
+			MUST(fsync(fd));
+			MUST(madvise(map, WORKER_BYTES, MADV_DONTNEED));
+			posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+			pread_all(fd, got, WORKER_BYTES, 0);
+			expect("read", 0, got, model, WORKER_BYTES);
+		}
+		stamp(model + off, off, len, id, ++version);
+		if (random_below(&rnd, 2))
+			memcpy(map + off, model + off, len);
+		else
+			pwrite_all(fd, model + off, len, off);
+		expect("mapped", off, map + off, model + off, len);
+	}
+}
+
+/* A quarter of their pages at least */
+static void wait_until_lent(void)
+{
+	size_t pages = pages_in(WORKER_BYTES);
+
+	for (int waits = 0; waits < WAITS; waits++) {
+		unsigned long lent = 0;
+
+		for (unsigned int i = 0; i < WORKERS; i++)
+			lent += lent_pages(worker_fds[i], pages);
+		if (lent >= WORKERS * pages / 4)
+			return;
+		usleep(10000);
+	}
+	fail("few of the pages are lent: nothing is tested");
+}
+
+static void taken_while(void (*work)(void))
+{
+	pid_t pids[WORKERS];
+	char name[32];
+
+	set_up("lazy");
+	for (worker = 0; worker < WORKERS; worker++) {
+		snprintf(name, sizeof(name), "worker%u", worker);
+		worker_fds[worker] = file_new(name, worker + 1, WORKER_BYTES);
+		pids[worker] = background(work);
+	}
+	for (unsigned int i = 0; i < (soaking() ? 1000 : TAKES); i++) {
+		int buffer;
+
+		wait_until_lent();
+		expect_clean();
+		buffer = take_all();
+		usleep(20000);
+		close(buffer);
+	}
+	for (worker = 0; worker < WORKERS; worker++)
+		stop(pids[worker]);
+	none_slipped();
+}
+
+static void read_meanwhile(void)
+{
+	taken_while(reads);
+}
+
+static void written_meanwhile(void)
+{
+	taken_while(writes);
+}
+
+/* Schemes */
+
+static const char * const schemes[] = { "noclean", "clean", "lazy", "adaptive" };
+
+/* Every seventh page, but for those that may not be on a list of reclaim's yet */
+static unsigned int write_some(int fd, char *model, size_t bytes)
+{
+	char *map = map_file(fd, bytes, PROT_READ | PROT_WRITE);
+	unsigned int count = 0;
+
+	for (size_t page = 0; page < bytes / page_size - FEW; page += 7, count++) {
+		off_t off = PAGE(page) + 100;
+
+		stamp(model + off, off, 1000, 1, 2);
+		if (count % 2)
+			pwrite_all(fd, model + off, 1000, off);
+		else
+			memcpy(map + off, model + off, 1000);
+	}
+	munmap(map, bytes);
+	return count;
+}
+
+static void expect_model(int fd, const char *model, size_t bytes)
+{
+	char *got = page_buffer(bytes);
+
+	pread_all(fd, got, bytes, 0);
+	expect("file", 0, got, model, bytes);
+	munmap(got, bytes);
+}
+
+static void scheme_returns(void)
+{
+	bool clean = strcmp(scheme, "noclean");
+	size_t bytes = MIB(2);
+	char *model = page_buffer(bytes);
+	unsigned long moved, unclean;
+	unsigned int written;
+	int fd, buffer;
+
+	set_up(scheme);
+	stamp(model, 0, bytes, 1, 1);
+	fd = file_lent("file", 1, bytes);
+	written = write_some(fd, model, bytes);
+	unclean = area_unclean();
+	if (clean ? unclean : unclean < written / 2)
+		fail("of %u pages that were written to %lu are lent", written, unclean);
+	moved = count_of("moved_out");
+	buffer = take_all();
+	if (!clean && count_of("moved_out") == moved)
+		fail("no dirty page was moved");
+	expect_model(fd, model, bytes);
+	close(buffer);
+	expect_model(fd, model, bytes);
+	forget(fd);
+	expect_model(fd, model, bytes);
+	none_slipped();
+}
+
+/* What may not be there any more leaves. */
+static void scheme_switched(void)
+{
+	size_t bytes = MIB(2);
+	char *model = page_buffer(bytes);
+	unsigned int waits = 0;
+	int fd;
+
+	set_up("noclean");
+	stamp(model, 0, bytes, 1, 1);
+	fd = file_lent("file", 1, bytes);
+	write_some(fd, model, bytes);
+	if (!area_unclean())
+		fail("no page that was written to is lent: nothing is tested");
+	set_scheme("clean");
+	while (area_unclean() && waits++ < WAITS / 10)
+		usleep(50000);
+	expect_clean();
+	expect_model(fd, model, bytes);
+	close(take_all());
+	forget(fd);
+	expect_model(fd, model, bytes);
+	none_slipped();
+}
+
+static void scheme_refused(void)
+{
+	char path[PATH_MAX], word[32];
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(schemes); i++) {
+		int ret;
+
+		set_up(schemes[i]);
+		snprintf(path, sizeof(path), CMA_SYSFS "/%s/scheme", area.name);
+		ret = write_file(path, "cleanest");
+		if (ret != -EINVAL)
+			fail("an unknown scheme: %s", ret ? strerror(-ret) : "accepted");
+		if (!read_word(path, word, sizeof(word)) || strcmp(word, schemes[i]))
+			fail("the scheme is '%s' instead of '%s'", word, schemes[i]);
+	}
+}
+
+/* Pages that were used more than once stay in memory, those that were not are dropped. */
+static void adaptive(void)
+{
+	size_t bytes = MIB(4), pages = pages_in(bytes);
+	unsigned long activated, discarded, disk;
+	struct cachestat cs;
+	int used, once, buffer;
+	char *map;
+
+	set_up("adaptive");
+	used = file_new("file", 1, bytes);
+	once = file_new("once", 2, bytes);
+	map = map_file(used, bytes, PROT_READ);
+	touch(map, bytes);
+	munmap(map, bytes);
+	for (int reads = 0; reads < 3; reads++)
+		file_check(used, 1, bytes);
+	file_check(once, 2, bytes);
+	expect_lent(used, pages);
+	expect_lent(once, pages);
+
+	activated = count_of("activated");
+	discarded = count_of("discarded");
+	disk = disk_reads(&volume);
+	buffer = take_all();
+	activated = count_of("activated") - activated;
+	discarded = count_of("discarded") - discarded;
+	diag("%lu pages were moved, %lu discarded", activated, discarded);
+	if (lent_pages(used, pages) || lent_pages(once, pages))
+		fail("a primary has the area, and pages of files lie there");
+	if (activated + FEW < pages)
+		fail("of %zu pages in use %lu were moved", pages, activated);
+	file_check(used, 1, bytes);
+	expect_few_reads(disk);
+	/* of the generations all may count as young */
+	page_cache_state(once, &cs);
+	if (!multi_gen() && (cs.nr_cache > FEW || discarded + FEW < pages))
+		fail("of %zu pages not in use %lu were discarded, %llu are left", pages, discarded,
+		     (unsigned long long)cs.nr_cache);
+	file_check(once, 2, bytes);
+	close(buffer);
+	none_slipped();
+}
+
+/* Pins */
+
+static void refused_for_pin(bool mapped)
+{
+	size_t bytes = MIB(4), pages = pages_in(bytes);
+	unsigned long lent, discarded, busy, disk, ms, limit = REFUSED_MS;
+	int ends[2], fd, buffer;
+	off_t off = PAGE(100);
+	u64 start;
+
+	set_up("lazy");
+	/* what is lent afterwards is known */
+	close(take_all());
+	fd = file_lent("file", 1, bytes);
+	MUST(pipe(ends));
+	if (mapped) {
+		char *map = map_file(fd, bytes, PROT_READ);
+		struct iovec iov = { .iov_base = map + off, .iov_len = page_size };
+
+		MUST(vmsplice(ends[1], &iov, 1, 0));
+		munmap(map, bytes);
+	} else {
+		MUST(splice(fd, &off, ends[1], NULL, page_size, 0));
+	}
+
+	lent = count_of("lent");
+	discarded = count_of("discarded");
+	busy = count_of("busy");
+	disk = disk_reads(&volume);
+	start = now_ns();
+	buffer = take(most());
+	ms = (now_ns() - start) / 1000000;
+	if (buffer >= 0)
+		fail("the area was taken when a page of it was in use");
+	diag("refused after %lu ms: %s", ms, strerror(errno));
+	if (slow_kernel())
+		limit *= 10;
+	if (ms > limit)
+		fail("it took %lu ms to refuse", ms);
+	if (count_of("busy") == busy)
+		fail("nobody counted that");
+	if (count_of("discarded") - discarded > FEW || count_of("lent") + FEW < lent)
+		fail("of %lu lent pages %lu are left, %lu were discarded", lent, count_of("lent"),
+		     count_of("discarded") - discarded);
+	file_check(fd, 1, bytes);
+	expect_few_reads(disk);
+	expect_lent(fd, pages);
+
+	/* There is room beside it. */
+	buffer = take(area.pages / 4);
+	if (buffer < 0)
+		fail("for a page in use a quarter of the area could not be had: %s",
+		     strerror(errno));
+	close(buffer);
+	close(ends[0]);
+	close(ends[1]);
+	close(take_all());
+	file_check(fd, 1, bytes);
+	none_slipped();
+}
+
+static void pinned_by_vmsplice(void)
+{
+	refused_for_pin(true);
+}
+
+static void pinned_by_splice(void)
+{
+	refused_for_pin(false);
+}
+
+/* Full memory */
+
+/* What reclaim would evict lies in the area then. */
+static void lazy_migration(void)
+{
+	size_t bytes = MIB(8), pages = pages_in(bytes);
+	unsigned long taken_over, lent = 0, disk;
+	int fd, buffer;
+	pid_t pid;
+
+	set_up("lazy");
+	fd = file_new("file", 1, bytes);
+	drop_cached(1);
+	/* so that what is read lies elsewhere */
+	buffer = take_all();
+	file_check(fd, 1, bytes);
+	if (lent_pages(fd, pages))
+		fail("a primary has the area, and pages of the file lie there");
+	close(buffer);
+
+	taken_over = count_of("taken_over");
+	disk = disk_reads(&volume);
+	pid = hog(0);
+	for (int waits = 0; waits < WAITS && lent < pages / 4 * 3; waits++) {
+		usleep(50000);
+		lent = lent_pages(fd, pages);
+	}
+	stop(pid);
+	taken_over = count_of("taken_over") - taken_over;
+	diag("%lu pages were taken over, %lu of the %zu of the file", taken_over, lent, pages);
+	if (lent < pages / 4 * 3 || taken_over < lent)
+		fail("pages that were to be evicted were not taken over");
+	file_check(fd, 1, bytes);
+	expect_few_reads(disk);
+	expect_clean();
+	close(take_all());
+	file_check(fd, 1, bytes);
+	none_slipped();
+}
+
+static void child_reads_much(void)
+{
+	MUST(-!!write_file(GROUP "/cgroup.procs", "%d", getpid()));
+	for (int reads = 0; reads < 3; reads++)
+		file_check(child_fd, 1, child_bytes);
+}
+
+/* Lent pages are charged as others are, and a group gets rid of them as of others. */
+static void small_group(void)
+{
+	unsigned long lends, killed;
+
+	set_up("lazy");
+	child_bytes = 3 * GROUP_LIMIT;
+	child_fd = file_new("file", 1, child_bytes);
+	group_new();
+	MUST(-!!write_file(GROUP "/memory.max", "%zu", GROUP_LIMIT));
+	lends = count_of("lends");
+	wait_for(background(child_reads_much));
+	lends = count_of("lends") - lends;
+	killed = event_in(GROUP "/memory.events", "oom_kill");
+	if (killed)
+		fail("%lu processes of the group were killed", killed);
+	if (lends < child_bytes / page_size)
+		fail("%lu pages were lent: nothing is tested", lends);
+	MUST(rmdir(GROUP));
+	none_slipped();
+}
+
+static const struct test {
+	void (*fn)(void);
+	const char *name;
+	bool few;		/* not on every filesystem */
+} tests[] = {
+	{ clean_pages, "a primary takes clean pages, mapped and not", false },
+	{ mlocked_pages, "a primary takes mlocked pages, which stay in memory", false },
+	{ pages_of_a_group, "a primary takes pages of a memory cgroup", false },
+	{ read_meanwhile, "a primary takes pages that others read", false },
+	{ written_meanwhile, "a primary takes pages that others write to", false },
+	{ adaptive, "pages in use stay in memory under scheme adaptive", true },
+	{ pinned_by_vmsplice, "a page in a pipe, by vmsplice(), is found before others go", true },
+	{ pinned_by_splice, "a page in a pipe, by splice(), is found before others go", true },
+	{ lazy_migration, "pages that were to be evicted are lent frames", true },
+	{ small_group, "a memory cgroup smaller than the area reads much", true },
+	{ scheme_switched, "dirty pages leave when the scheme is clean again", true },
+};
+
+static const char * const on[] = { "ext4", "xfs with large folios", "f2fs", "btrfs" };
+
+#define ON_FEW	2	/* the first ones */
+
+static void run_schemes(void)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(schemes); i++) {
+		scheme = schemes[i];
+		run(scheme_returns, NEED_NOTHING,
+		    "scheme %s: a primary takes pages some of which were written to", scheme);
+	}
+	run(scheme_refused, NEED_NOTHING, "an unknown scheme is refused and changes nothing");
+}
+
+int main(void)
+{
+	unsigned int count = ARRAY_SIZE(schemes) + 1;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
+		count += tests[i].few ? ON_FEW : ARRAY_SIZE(on);
+	start(count);
+	for (unsigned int k = 0; k < ARRAY_SIZE(on); k++) {
+		kind = kind_named(on[k]);
+		volume_open(&volume, &kind->volume);
+		for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
+			if (k < ON_FEW || !tests[i].few)
+				run(tests[i].fn, NEED_NOTHING, "%s: %s", on[k], tests[i].name);
+		if (!k)
+			run_schemes();
+		volume_close(&volume);
+	}
+	return finish();
+}

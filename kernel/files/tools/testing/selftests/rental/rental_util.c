@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the selftests of rental memory share; see rental_util.h. */
+#include <fcntl.h>
+#include <linux/kernel-page-flags.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rental_util.h"
+
+#define PAGEMAP_PRESENT	0x8000000000000000ull
+#define PAGEMAP_PFN	((1ull << 55) - 1)
+#define LOOKS		1000	/* at a page that is on its way */
+#define FORGET_TRIES	100
+#define CHUNK		512	/* pages whose flags are read at once */
+#define HUGE		MIB(16)	/* of the hog, while there is plenty */
+#define PLENTY_KIB	(64 << 10)
+
+/* What no page of the area may be, but under scheme "noclean" */
+#define UNCLEAN	(FLAG(KPF_DIRTY) | FLAG(KPF_WRITEBACK) | FLAG(KPF_ANON) | FLAG(KPF_SWAPBACKED))
+
+#define MKFS_EXT4	"mkfs.ext4 -q -F "
+#define MKFS_XFS	"mkfs.xfs --unsupported -q -f -m reflink=1 "
+
+const struct kind kinds[] = {
+	{ .volume = { .name = "ext4", .type = "ext4", .mkfs = MKFS_EXT4 "-b 4096 %s" } },
+	{ .volume = { .name = "ext4 with 1 KiB blocks", .type = "ext4",
+		      .mkfs = MKFS_EXT4 "-b 1024 %s" } },
+	{ .volume = { .name = "ext4 with journaled data", .type = "ext4",
+		      .mkfs = MKFS_EXT4 "-b 4096 %1$s && tune2fs -o journal_data %1$s" } },
+	{ .volume = { .name = "xfs", .type = "xfs", .mkfs = MKFS_XFS "%s" } },
+	{ .volume = { .name = "xfs with large folios", .type = "xfs", .mkfs = MKFS_XFS "%s" },
+	  .large = true },
+	{ .volume = { .name = "f2fs", .type = "f2fs", .mkfs = "mkfs.f2fs -q -f %s" } },
+	{ .volume = { .name = "btrfs", .type = "btrfs", .mkfs = "mkfs.btrfs -q -f -M %s" } },
+};
+
+const unsigned int nr_kinds = ARRAY_SIZE(kinds);
+
+const struct kind *kind_named(const char *name)
+{
+	unsigned int k = 0;
+
+	while (strcmp(kinds[k].volume.name, name))
+		k++;
+	return &kinds[k];
+}
+
+/* The area */
+
+struct area area;
+
+static unsigned long base_pfn;
+static int heap = -1;
+
+void set_scheme(const char *scheme)
+{
+	char path[PATH_MAX];
+	int ret;
+
+	snprintf(path, sizeof(path), CMA_SYSFS "/%s/scheme", area.name);
+	ret = write_file(path, "%s", scheme);
+	if (ret)
+		fail("scheme %s: %s", scheme, strerror(-ret));
+}
+
+unsigned long count_of(const char *counter)
+{
+	return area_number(&area, counter);
+}
+
+void begin(const char *scheme)
+{
+	need_policy(&area, "rental");
+	base_pfn = area_debug(&area, "base_pfn");
+	set_scheme(scheme);
+	/* Whatever else was read since boot has its frames there, too. */
+	if (count_of("lent") > area.pages / 4)
+		close(take_all());
+}
+
+bool multi_gen(void)
+{
+	unsigned long enabled;
+
+	return read_number("/sys/kernel/mm/lru_gen/enabled", &enabled) && (enabled & 1);
+}
+
+int take(size_t pages)
+{
+	if (heap < 0)
+		heap = area_heap(&area);
+	if (heap < 0)
+		lack("heap", "area %s has no dma-buf heap", area.name);
+	return heap_alloc(heap, pages * page_size);
+}
+
+unsigned long most(void)
+{
+	return area_debug(&area, "maxchunk");
+}
+
+int take_all(void)
+{
+	unsigned long pages = most(), lent = count_of("lent");
+	u64 start = now_ns();
+	int buffer = take(pages);
+
+	if (buffer < 0)
+		fail("the area, with %lu pages lent of %lu, could not be taken: %s", lent, pages,
+		     strerror(errno));
+	diag("taken with %lu pages lent of %lu, in %llu ms", lent, pages,
+	     (unsigned long long)(now_ns() - start) / 1000000);
+	return buffer;
+}
+
+/* Pages of files */
+
+size_t pages_in(size_t bytes)
+{
+	return (bytes + page_size - 1) / page_size;
+}
+
+/* The frame of a page that is in the page cache, and may move while it is looked for */
+static u64 frame_of(int pagemap, const char *at)
+{
+	u64 entry;
+
+	for (int looks = 0; looks < LOOKS; looks++) {
+		touch_page(at);
+		pread_all(pagemap, &entry, sizeof(entry),
+			  (uintptr_t)at / page_size * sizeof(entry));
+		if (entry & PAGEMAP_PRESENT)
+			return entry & PAGEMAP_PFN;
+	}
+	fail("a page is not mapped when it was just touched");
+}
+
+void find_pages(int fd, u64 *pfns, size_t pages)
+{
+	size_t bytes = pages * page_size;
+	unsigned char *in_core;
+	int pagemap;
+	char *map;
+
+	if (!pages)
+		return;
+	in_core = page_buffer(pages);
+	pagemap = MUST(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+	map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	/* neither readahead nor accesses that count */
+	MUST(madvise(map, bytes, MADV_RANDOM));
+	MUST(mincore(map, bytes, in_core));
+	for (size_t i = 0; i < pages; i++)
+		pfns[i] = in_core[i] & 1 ? frame_of(pagemap, map + i * page_size) : 0;
+	close(pagemap);
+	munmap(map, bytes);
+	munmap(in_core, pages);
+}
+
+bool in_area(u64 pfn)
+{
+	return pfn >= base_pfn && pfn < base_pfn + area.pages;
+}
+
+unsigned long lent_pages(int fd, size_t pages)
+{
+	u64 *pfns = page_buffer(pages * sizeof(*pfns));
+	unsigned long count = 0;
+
+	find_pages(fd, pfns, pages);
+	for (size_t i = 0; i < pages; i++)
+		count += in_area(pfns[i]);
+	munmap(pfns, pages * sizeof(*pfns));
+	return count;
+}
+
+void expect_lent(int fd, size_t pages)
+{
+	unsigned long count = lent_pages(fd, pages);
+
+	if (count < pages)
+		fail("of %zu pages that were read %lu are lent frames: nothing is tested", pages,
+		     count);
+}
+
+static int open_flags(void)
+{
+	int fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		lack("kpageflags", "/proc/kpageflags: %s", strerror(errno));
+	return fd;
+}
+
+u64 page_flags(u64 pfn)
+{
+	int fd = open_flags();
+	u64 flags;
+
+	pread_all(fd, &flags, sizeof(flags), pfn * sizeof(flags));
+	close(fd);
+	return flags;
+}
+
+unsigned long area_pages_with(u64 flags)
+{
+	unsigned long count = 0;
+	int fd = open_flags();
+	u64 found[CHUNK];
+
+	for (unsigned long i = 0; i < area.pages; i += CHUNK) {
+		size_t pages = MIN(CHUNK, area.pages - i);
+
+		pread_all(fd, found, pages * sizeof(*found), (base_pfn + i) * sizeof(*found));
+		for (size_t page = 0; page < pages; page++)
+			count += !!(found[page] & flags);
+	}
+	close(fd);
+	return count;
+}
+
+unsigned long area_unclean(void)
+{
+	return area_pages_with(UNCLEAN);
+}
+
+void expect_clean(void)
+{
+	unsigned long count = area_unclean();
+
+	if (count)
+		fail("%lu pages do not belong there (%lu dirty, %lu being written, %lu anonymous)",
+		     count, area_pages_with(FLAG(KPF_DIRTY)), area_pages_with(FLAG(KPF_WRITEBACK)),
+		     area_pages_with(FLAG(KPF_ANON)));
+}
+
+void forget(int fd)
+{
+	struct cachestat cs;
+
+	for (int tries = 0; tries < FORGET_TRIES; tries++) {
+		MUST(fsync(fd));
+		MUST(syncfs(fd));
+		if (posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+			fail("posix_fadvise");
+		page_cache_state(fd, &cs);
+		if (!cs.nr_cache)
+			return;
+		usleep(10000);
+	}
+	fail("%llu pages stay in the page cache (dirty %llu, under writeback %llu)",
+	     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_dirty,
+	     (unsigned long long)cs.nr_writeback);
+}
+
+/* Little memory */
+
+static unsigned long hog_leaves;
+
+static void hog_loop(void)
+{
+	write_file("/proc/self/oom_score_adj", "1000");
+	for (;;) {
+		unsigned long kib = memory_kib("MemFree:");
+		size_t bytes = MIB(1);
+		char *mem;
+
+		if (kib <= hog_leaves + bytes / KIB(1)) {
+			usleep(10000);
+			continue;
+		}
+		if (kib > hog_leaves + PLENTY_KIB)
+			bytes = HUGE;
+		else
+			usleep(1000);
+		mem = page_buffer(bytes);
+		/* far less faults, while huge pages are to be had */
+		if (bytes == HUGE)
+			madvise(mem, bytes, MADV_HUGEPAGE);
+		for (size_t off = 0; off < bytes; off += page_size)
+			mem[off] = 1;
+	}
+}
+
+pid_t hog(unsigned long leave_kib)
+{
+	hog_leaves = leave_kib;
+	return background(hog_loop);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the selftests of rental memory share: where the pages of a file lie, who takes the area
+ * away, and who leaves too little memory.
+ */
+#ifndef RENTAL_UTIL_H
+#define RENTAL_UTIL_H
+
+#include "../cma/cma_util.h"
+
+#define FLAG(kpf)	(1ull << (kpf))
+#define KPF_MLOCKED	33	/* include/linux/kernel-page-flags.h */
+
+struct kind {
+	struct volume_kind volume;
+	bool large;		/* folios of several pages where readahead asks for them */
+};
+
+extern const struct kind kinds[];
+extern const unsigned int nr_kinds;
+const struct kind *kind_named(const char *name);
+
+extern struct area area;	/* of policy rental */
+
+/* Begins each test: there is such an area, it has this scheme, and three quarters are idle. */
+void begin(const char *scheme);
+void set_scheme(const char *scheme);
+unsigned long count_of(const char *counter);
+bool multi_gen(void);		/* is reclaim the multi-generational one? */
+
+/* A read access */
+static inline void touch_page(const char *at)
+{
+	asm volatile("" : : "r" (*at));
+}
+
+/*
+ * Frame numbers of the first pages of a file, 0: not in the page cache. Who is looked at does not
+ * become active or younger by it.
+ */
+void find_pages(int fd, u64 *pfns, size_t pages);
+bool in_area(u64 pfn);
+u64 page_flags(u64 pfn);
+unsigned long lent_pages(int fd, size_t pages);		/* of the first ones */
+void expect_lent(int fd, size_t pages);			/* or nothing would be tested */
+
+unsigned long area_pages_with(u64 flags);		/* one of them */
+unsigned long area_unclean(void);
+void expect_clean(void);				/* dirty, anonymous, ... */
+
+/* Out of the page cache: what is read next comes from the disk. */
+void forget(int fd);
+size_t pages_in(size_t bytes);
+
+/* A primary, as a descriptor to close */
+int take(size_t pages);					/* -1: not to be had */
+int take_all(void);					/* fails the test then */
+unsigned long most(void);				/* pages that can be taken */
+
+/*
+ * A process that has all memory but so many KiB, until it is stopped. Who lacks memory then kills
+ * it first.
+ */
+pid_t hog(unsigned long leave_kib);
+
+#endif
