@@ -7,15 +7,20 @@
  *	Under "qemu -icount shift=0" a cycle is one instruction of the guest.
  * bench_hold: write "PAGES": allocate and keep, every word holds its address;
  *	write "0": check that it still does and release.
+ * bench_lend: write "FD FOLIOS", of a file: allocate so many folios that reads of it
+ *	would fill, and free them, first of memory that is not the area's, then lent
+ *	frames; read: a line each, as above, of all folios together. OK: they were.
  *
  * Measured here rather than from a shell so that nothing but the allocator is.
  */
 
 #include <linux/cma.h>
 #include <linux/debugfs.h>
+#include <linux/file.h>
 #include <linux/highmem.h>
 #include <linux/kstrtox.h>
 #include <linux/mutex.h>
+#include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -24,6 +29,16 @@
 
 #include "../kernel/time/tick-internal.h"
 #include "cma.h"
+
+#ifdef CONFIG_RENTAL
+#include <linux/rental.h>
+#else
+static struct folio *rental_filemap_alloc(struct address_space *mapping, gfp_t gfp,
+					  unsigned int order, bool write)
+{
+	return filemap_alloc_folio(gfp, order);
+}
+#endif
 
 #define BENCH_MAX	100000
 
@@ -113,23 +128,75 @@ static int bench_run(struct cma_bench *bench, unsigned long pages,
 	return 0;
 }
 
+static void bench_folios(struct cma *cma, struct address_space *mapping, bool lent,
+			 struct folio **folios, unsigned int nr, struct bench_sample *sample)
+{
+	gfp_t gfp = mapping_gfp_mask(mapping);
+	cycles_t start;
+	unsigned int i;
+
+	bench_wait_for_quiet();
+	start = get_cycles();
+	for (i = 0; i < nr; i++)
+		folios[i] = lent ? rental_filemap_alloc(mapping, gfp, 0, false) :
+				   filemap_alloc_folio(gfp, 0);
+	sample->alloc = get_cycles() - start;
+	sample->ok = true;
+	for (i = 0; i < nr; i++)
+		sample->ok &= folios[i] &&
+			      (folio_pfn(folios[i]) - cma->base_pfn < cma->count) == lent;
+	start = get_cycles();
+	for (i = 0; i < nr; i++)
+		if (folios[i])
+			folio_put(folios[i]);
+	sample->release = get_cycles() - start;
+}
+
+static int bench_lend(struct cma_bench *bench, struct file *file, unsigned int nr)
+{
+	struct bench_sample *samples = kvcalloc(2, sizeof(*samples), GFP_KERNEL);
+	struct folio **folios = kvcalloc(nr, sizeof(*folios), GFP_KERNEL);
+
+	if (!samples || !folios) {
+		kvfree(folios);
+		kvfree(samples);
+		return -ENOMEM;
+	}
+	bench_folios(bench->cma, file->f_mapping, false, folios, nr, &samples[0]);
+	bench_folios(bench->cma, file->f_mapping, true, folios, nr, &samples[1]);
+	kvfree(folios);
+	kvfree(bench->samples);
+	bench->samples = samples;
+	bench->nr_samples = 2;
+	return 0;
+}
+
+/* Two numbers that were written */
+static int bench_numbers(const char __user *buf, size_t len, unsigned long *first,
+			 unsigned int *second)
+{
+	char text[64] = {};
+
+	if (len >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, buf, len))
+		return -EFAULT;
+	if (sscanf(text, "%lu %u", first, second) != 2 || *second > BENCH_MAX)
+		return -EINVAL;
+	return 0;
+}
+
 static ssize_t bench_alloc_write(struct file *file, const char __user *buf,
 				 size_t len, loff_t *ppos)
 {
 	struct cma_bench *bench = file_inode(file)->i_private;
 	unsigned int repetitions;
 	unsigned long pages;
-	char text[64] = {};
 	int ret;
 
-	if (len >= sizeof(text))
-		return -EINVAL;
-	if (copy_from_user(text, buf, len))
-		return -EFAULT;
-	if (sscanf(text, "%lu %u", &pages, &repetitions) != 2 ||
-	    repetitions > BENCH_MAX)
-		return -EINVAL;
-
+	ret = bench_numbers(buf, len, &pages, &repetitions);
+	if (ret)
+		return ret;
 	mutex_lock(&bench->lock);
 	ret = bench_run(bench, pages, repetitions);
 	mutex_unlock(&bench->lock);
@@ -159,6 +226,37 @@ static const struct file_operations bench_alloc_fops = {
 	.open		= bench_alloc_open,
 	.read		= seq_read,
 	.write		= bench_alloc_write,
+	.llseek		= seq_lseek,
+	.release	= single_release,
+};
+
+static ssize_t bench_lend_write(struct file *file, const char __user *buf,
+				size_t len, loff_t *ppos)
+{
+	struct cma_bench *bench = file_inode(file)->i_private;
+	unsigned int folios;
+	struct file *data;
+	unsigned long fd;
+	int ret;
+
+	ret = bench_numbers(buf, len, &fd, &folios);
+	if (ret)
+		return ret;
+	data = fget(fd);
+	if (!data)
+		return -EBADF;
+	mutex_lock(&bench->lock);
+	ret = bench_lend(bench, data, folios);
+	mutex_unlock(&bench->lock);
+	fput(data);
+	return ret ? ret : len;
+}
+
+static const struct file_operations bench_lend_fops = {
+	.owner		= THIS_MODULE,
+	.open		= bench_alloc_open,
+	.read		= seq_read,
+	.write		= bench_lend_write,
 	.llseek		= seq_lseek,
 	.release	= single_release,
 };
@@ -262,6 +360,7 @@ static int bench_add(struct cma *cma, void *data)
 	INIT_LIST_HEAD(&bench->held);
 	debugfs_create_file("bench_alloc", 0600, dir, bench, &bench_alloc_fops);
 	debugfs_create_file("bench_hold", 0200, dir, bench, &bench_hold_fops);
+	debugfs_create_file("bench_lend", 0600, dir, bench, &bench_lend_fops);
 	dput(dir);
 	return 0;
 }
