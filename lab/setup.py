@@ -26,7 +26,7 @@ PACKAGES = {
         *("e2fsprogs", "xfsprogs", "f2fs-tools", "erofs-utils"),
         *("squashfs-tools", "btrfs-progs"),
     ],
-    "background jobs": ["fio", "sysbench", "stress-ng"],
+    "background jobs": ["fio", "sysbench", "stress-ng", "netpbm"],
     "camera": ["v4l-utils"],
     "models": ["spin"],
     "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0", "cargo", "pkgconf"],

@@ -81,11 +81,31 @@ RAM_DISKS = {
 }
 
 
-def ram_disk(mib: int, filesystem: str = "ext4", *, wait: bool = True, at: str = "/disk") -> str:
+# As slow as an SD card: 1 ms a request of 128 KiB at most, one at a time. Others wait.
+CARD = """\
+echo 1000000 >$disk/completion_nsec
+echo 256 >$disk/max_sectors
+echo 1 >$disk/hw_queue_depth
+echo 1 >$disk/power
+echo 128 >/sys/block/disk/queue/nr_requests
+"""
+POWER = "echo 1 >$disk/power\n"
+
+
+def ram_disk(
+    mib: int,
+    filesystem: str = "ext4",
+    *,
+    wait: bool = True,
+    at: str = "/disk",
+    card: bool = False,
+) -> str:
     """A filesystem on a null_blk whose content is guest memory, mounted.
 
-    Its time is the guest's own: 20 us a request, a fast flash disk, or none if nobody waits.
+    Its time is the guest's own: 20 us a request, a fast flash disk, or a card's, or none if nobody
+    waits.
     """
+    power = CARD if card else POWER
     return f"""\
 disk=/sys/kernel/config/nullb/disk
 mkdir -p $disk {at}
@@ -95,8 +115,7 @@ echo {2 if wait else 0} >$disk/irqmode
 echo 20000 >$disk/completion_nsec
 echo 4096 >$disk/blocksize
 echo {MAX_SECTORS} >$disk/max_sectors
-echo 1 >$disk/power
-{RAM_DISKS[filesystem]} /dev/disk 2>/tmp/mkfs >&2 || {{ cat /tmp/mkfs; exit 1; }}
+{power}{RAM_DISKS[filesystem]} /dev/disk 2>/tmp/mkfs >&2 || {{ cat /tmp/mkfs; exit 1; }}
 mount -t {filesystem} -o noatime /dev/disk {at}
 """
 

@@ -9,6 +9,9 @@
  * job scan DIR MIB SEED PAGES		read the file from end to end, again and again
  * job pages DIR MIB SEED PAGES	the same without read-ahead
  * job mix DIR MIB SEED PAGES		random reads and writes of 4 pages, 3 to 1
+ * job rndrd DIR MIB SEED PAGES		as sysbench's of that name: random reads of 4 pages,
+ * job rndrw DIR MIB SEED PAGES		random reads and writes of them, 3 to 2,
+ * job seqwr DIR MIB SEED PAGES		writes of them from end to end, again and again
  * job compile DIR MIB SEED PAGES [WORK]
  *					read a source and its headers, work in memory,
  *					write an object; link them now and then; with
@@ -182,16 +185,41 @@ static void beside(struct job *job)
 	}
 }
 
+static unsigned long random_place(struct job *job)
+{
+	return rnd(job) % (job->pages / MIX_PAGES) * MIX_PAGES;
+}
+
 static void mix(struct job *job)
 {
 	while (running(job)) {
-		unsigned long page = rnd(job) % (job->pages / MIX_PAGES) * MIX_PAGES;
+		unsigned long page = random_place(job);
 
 		if (rnd(job) % 4)
 			get(job, page, MIX_PAGES);
 		else
 			put(job, page, MIX_PAGES);
 	}
+}
+
+static void rndrd(struct job *job)
+{
+	while (running(job))
+		get(job, random_place(job), MIX_PAGES);
+}
+
+static void rndrw(struct job *job)
+{
+	unsigned long turn;
+
+	for (turn = 0; running(job); turn++)
+		(turn % 5 % 2 ? put : get)(job, random_place(job), MIX_PAGES);
+}
+
+static void seqwr(struct job *job)
+{
+	while (running(job))
+		put(job, job->done % job->pages, MIX_PAGES);
 }
 
 /* Memory that is swapped: a third of a page is no use to compress. */
@@ -273,6 +301,9 @@ static const struct {
 	{ "scan", scan, O_RDONLY, POSIX_FADV_NORMAL },
 	{ "pages", scan, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "mix", mix, O_RDWR, POSIX_FADV_RANDOM },
+	{ "rndrd", rndrd, O_RDONLY, POSIX_FADV_RANDOM },
+	{ "rndrw", rndrw, O_RDWR, POSIX_FADV_RANDOM },
+	{ "seqwr", seqwr, O_RDWR, POSIX_FADV_NORMAL },
 	{ "compile", compile, O_RDWR, POSIX_FADV_NORMAL },
 	{ "chunks", chunks, O_RDONLY, POSIX_FADV_NORMAL },
 	{ "faults", faults, O_RDONLY, POSIX_FADV_NORMAL },
