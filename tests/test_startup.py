@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("matplotlib", "numpy", "mypy", "rich", "lab.evals", "lab.tests", "lab.results")
-MODULES = 120  # half of them are Python's own: each costs an emulated guest, whose files are far away
+MODULES = 120  # half are Python's own: each costs an emulated guest, whose files are far away
 LIST = """
 import sys
 from lab import cli

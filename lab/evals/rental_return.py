@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What it takes to get lent memory back, and to lend it (paper Fig. 2, 5, 8).
+
+Exact guests: instructions of a return by what the area holds, of replacing a page before a write,
+of lending a frame. System guests: how long returns take beside a load, with a disk as slow as a
+card.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lab import loads, paths, rental, rental_costs, stats, workloads
+from lab.errors import LabError
+from lab.guests import Guest, Kernels, Output, run_all
+from lab.loads import GCMA, MOVABLE
+from lab.machine import Disk, Machine
+from lab.rental import ADAPTIVE, LAZY, VARIANTS, Return
+from lab.rental_costs import CLEAN, COUNTS, IDLE, LENT, MAPPED, PINNED, STATES_OF, Costs, Writes
+from lab.results import Cell, Line, Outcome, Plot, Run, Table
+
+SYSTEM_MIB = 100  # of the kernel and the host's userland
+FILES_MIB = 100
+PREALLOCATED = (0, 96)  # MiB of anonymous memory
+LOADS = ("rndrd", "rndrw", "seqwr")
+RETURNS = 20
+CELLS = tuple((load, mib) for mib in PREALLOCATED for load in LOADS)
+READS, QUIET = "rndrd", ("rndrd", 0)
+BESIDE = (MOVABLE, *LENT, GCMA)
+# An SD card: the bandwidth of its bus (UHS-I), as many writes as class A1 promises, few at a time.
+# More wait in the guest, where reads may overtake writes.
+CARD_BYTES_PER_SECOND = 100_000_000
+CARD_WRITES_PER_SECOND = 500
+CARD_ARGS = ("virtio_blk.queue_depth=4", "virtio_blk.num_request_queues=1")
+SECONDS = 140  # of a guest on an idle machine
+
+# Loads that only read come first: nothing that is dirty is left for them.
+SCRIPT = f"""\
+mountpoint -q /sys/kernel/debug || mount -t debugfs debug /sys/kernel/debug
+mount -t tmpfs tmp /tmp
+echo 128 >/sys/block/vda/queue/nr_requests
+mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 /dev/vda
+mkdir /tmp/card
+mount -t ext4 -o noatime /dev/vda /tmp/card
+@scheme@
+$job fill /tmp/card {FILES_MIB} 1 >/dev/null
+cell() {{ # LOAD PREALLOCATED
+	hog=
+	if [ $2 != 0 ]; then
+		: >/tmp/held
+		$rental hog $2 >/tmp/held &
+		hog=$!
+		while kill -0 $hog && ! grep -q held /tmp/held; do sleep 0.1; done
+	fi
+	$job $1 /tmp/card {FILES_MIB} 2 0 >/dev/null &
+	load=$!
+	snapshot "before $1 $2"
+	section "$1 $2"
+	$rental returns {workloads.DEBUG} /tmp/card/data {FILES_MIB} {rental.AREA_PAGES} {RETURNS} 3
+	snapshot "after $1 $2"
+	kill $load $hog || true  # one may have been killed for its memory
+	wait $load $hog || true
+}}
+for load in {" ".join(LOADS)}; do
+	for mib in {" ".join(map(str, PREALLOCATED))}; do
+		cell $load $mib
+	done
+done
+area end
+"""
+
+Returns = Mapping[tuple[str, int], Sequence[Return]]  # by load and what is preallocated
+Lends = Mapping[int, Sequence[tuple[float, float]]]  # as rental_costs.lending() reads them
+
+
+@contextmanager
+def _card() -> Iterator[Disk]:
+    with TemporaryDirectory(dir=paths.cache()) as folder:
+        image = Path(folder) / "card"
+        with image.open("wb") as file:
+            file.truncate(2 * FILES_MIB << 20)
+        yield Disk(
+            image,
+            "card",
+            bytes_per_second=CARD_BYTES_PER_SECOND,
+            writes_per_second=CARD_WRITES_PER_SECOND,
+        )
+
+
+def _guest(kernels: Kernels, variant: str, card: Disk) -> Guest:
+    programs = "".join(f"{name}={workloads.program(name)}\n" for name in ("job", "rental"))
+    return Guest(
+        f"{variant}, beside loads",
+        kernels("prod"),
+        Machine(
+            rental.AREA_MIB + rental.CACHE_MIB + SYSTEM_MIB,
+            cpus=2,
+            area_mib=rental.AREA_MIB,
+            policy=VARIANTS[variant].policy,
+            args=CARD_ARGS,
+            disks=(card,),
+        ),
+        programs + SCRIPT.replace("@scheme@", VARIANTS[variant].script),
+        exact=False,
+    )
+
+
+def read_beside(output: Output) -> dict[tuple[str, int], list[Return]]:
+    """The returns of a system guest."""
+    found = {}
+    for load, mib in CELLS:
+        lines = re.findall(r"^(\d+) ([01])$", output[f"{load} {mib}"], flags=re.M)
+        if len(lines) != RETURNS:
+            raise LabError(f"{output.guest.name}: {len(lines)} of {RETURNS} returns, {load} {mib}")
+        found[load, mib] = [Return(int(ns), ok == "1") for ns, ok in lines]
+    return found
+
+
+def lent_mib(output: Output, load: str, mib: int) -> float | None:
+    """What a return found lent, in the mean; None: that is not counted."""
+    gained = output.gained("area", f"before {load} {mib}", f"after {load} {mib}")
+    if "discarded" not in gained:
+        return None
+    found = sum(gained[name] for name in ("discarded", "activated", "moved_out"))
+    return found / RETURNS / loads.PAGES
+
+
+def _median(returns: Sequence[Return]) -> float:
+    return stats.percentile(rental.milliseconds(returns), 50)
+
+
+def values(
+    costs: Mapping[str, Costs],
+    writes: Mapping[str, Writes],
+    lends: Lends,
+    beside: Mapping[str, Returns],
+) -> dict[str, float]:
+    """The figures, but for the pages found dirty."""
+    lazy, adaptive, movable = (beside[variant] for variant in (LAZY, ADAPTIVE, MOVABLE))
+    random_writes = [cell for cell in CELLS if cell[0] == "rndrw"]
+    others = [cell for cell in CELLS if cell[0] != READS]
+    failed = {
+        cell: sum(rental.failures(beside[variant][cell]) for variant in LENT) for cell in CELLS
+    }
+    exact = [(state, cost) for variant in LENT for (state, _), cost in costs[variant].items()]
+    return {
+        "rental-simple-adaptive": max(rental.worst(movable[cell]) for cell in random_writes)
+        / max(rental.worst(adaptive[cell]) for cell in random_writes),
+        "rental-adaptive-lazy": max(
+            loads.ratio(_median(adaptive[cell]), _median(lazy[cell])) for cell in CELLS
+        ),
+        "rental-writes-reads": max(
+            loads.ratio(_median(lazy[cell]), _median(lazy[READS, cell[1]])) for cell in others
+        ),
+        "rental-clean": rental_costs.of_page(costs[LAZY], CLEAN),
+        "rental-mapped": rental_costs.of_page(costs[LAZY], MAPPED),
+        "rental-idle": rental_costs.of_page(costs[LAZY], IDLE),
+        "rental-replace": rental_costs.replacing(writes, "write", rental_costs.JUDGED_WRITES),
+        "rental-replace-mapped": rental_costs.replacing(
+            writes, "write-mapped", rental_costs.JUDGED_WRITES
+        ),
+        "rental-lend": max(
+            rental_costs.lend_ratio(lends[folios]) for folios in rental_costs.JUDGED_LENDS
+        ),
+        "rental-failures": sum(not cost.ok for state, cost in exact if state not in PINNED)
+        + sum(failed.values()),
+        "rental-pin-lost": sum(cost.lost for state, cost in exact if state in PINNED),
+        "rental-failures-dirty": sum(failed[cell] for cell in CELLS if cell != QUIET),
+    }
+
+
+def _state_table(costs: Mapping[str, Costs]) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            state,
+            *(
+                round(costs[variant][state, rental_costs.AREA_PAGES].of_page, 1)
+                if state in STATES_OF[variant]
+                else None
+                for variant in STATES_OF
+            ),
+            round(costs[MOVABLE][state, rental_costs.AREA_PAGES].used / rental_costs.AREA_PAGES, 2),
+        ]
+        for state in rental_costs.STATES
+    ]
+    return Table(
+        "Instructions a page of a return, by what the area holds",
+        ("state", *STATES_OF, "used of movable"),
+        rows,
+        f"One CPU, all {rental_costs.AREA_PAGES:,} pages of an area; in other memory is room for"
+        " all of them. clean: read once; active: in use; mapped once, four times, every second"
+        " page; locked: mlock(). gcma: of clean pages there are copies in the area, of others never"
+        f" any. Used: of a movable area not every frame holds a page of the file. {rental.NAMES}",
+    )
+
+
+def _count_table(costs: Mapping[str, Costs]) -> Table:
+    states = (IDLE, CLEAN, MAPPED)
+    of = {(state, v): costs[v] for state in states for v in STATES_OF if state in STATES_OF[v]}
+    rows: list[list[Cell]] = [
+        [count, *(of_variant[state, count].instructions for (state, _), of_variant in of.items())]
+        for count in COUNTS
+    ]
+    columns = ("pages", *(f"{variant}, {state}" for state, variant in of))
+    return Table("Instructions of a return, by its pages", columns, rows)
+
+
+def _pin_table(costs: Mapping[str, Costs]) -> Table:
+    rows: list[list[Cell]] = []
+    for variant, states in STATES_OF.items():
+        for state in PINNED:
+            if state in states:
+                cost = costs[variant][state, rental_costs.AREA_PAGES]
+                ended = "returned" if cost.ok else "failed"
+                rows.append([variant, state, ended, cost.lost, round(cost.instructions / 1e6, 1)])
+    return Table(
+        "Return of an area while a pipe holds one of its pages",
+        ("variant", "the page", "", "pages lost", "ms, at 1 ns an instruction"),
+        rows,
+        "Lost: not in memory any more. Waiting counts.",
+    )
+
+
+def _write_table(writes: Mapping[str, Writes]) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            *(how, pages),
+            *(round(writes[variant][how, pages] / pages) for variant in STATES_OF),
+            round(rental_costs.replacing(writes, how, pages)),
+        ]
+        for how in rental_costs.HOWS
+        for pages in rental_costs.WRITES
+    ]
+    return Table(
+        "Instructions of the first write to a page",
+        ("how", "pages", *STATES_OF, "lazy less none"),
+        rows,
+        "Of clean pages that were read once, under lazy and adaptive lent ones: by write(), by"
+        " write() while they are mapped, and through the mapping, where replacing a page makes one"
+        " page fault more.",
+    )
+
+
+def _lend_table(lends: Lends) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            pages,
+            *(round(cost, 1) for pair in of for cost in pair),
+            round(rental_costs.lend_ratio(of), 3),
+        ]
+        for pages, of in lends.items()
+    ]
+    return Table(
+        "Instructions of allocation and free of a page",
+        ("pages", "buddy, allocation", "free", "lent frame, allocation", "free", "lent / buddy"),
+        rows,
+        "So many are allocated, then freed, in the kernel.",
+    )
+
+
+def _beside_table(beside: Mapping[str, Returns], outputs: Mapping[str, Output]) -> Table:
+    rows: list[list[Cell]] = []
+    for load, mib in CELLS:
+        for variant in BESIDE:
+            returns = beside[variant][load, mib]
+            samples = rental.milliseconds(returns)
+            lent = lent_mib(outputs[variant], load, mib)
+            marks = (f"before {load} {mib}", f"after {load} {mib}")
+            killed = outputs[variant].gained("vmstat", *marks)["oom_kill"]
+            rows.append(
+                [
+                    *(load, mib, variant, round(min(samples), 3), round(_median(returns), 3)),
+                    round(stats.percentile(samples, 90), 3),
+                    *(round(max(samples), 3), rental.failures(returns)),
+                    *(killed, None if lent is None else round(lent, 1)),
+                ]
+            )
+    return Table(
+        "Return beside a load, ms",
+        (
+            *("load", "preallocated, MiB", "variant", "min", "median", "90 %", "max", "failed"),
+            *("processes killed", "lent, MiB"),
+        ),
+        rows,
+        f"{RETURNS} returns of {rental.AREA_MIB} MiB each, 2 emulated CPUs; files of"
+        f" {FILES_MIB} MiB, 16 KiB at a time, on a disk of {CARD_BYTES_PER_SECOND // 1_000_000}"
+        f" MB/s and {CARD_WRITES_PER_SECOND} writes/s. Before each all clean cache is dropped and"
+        " the file is read again, for 5 s before the first, for 0.6 s before others. Lent: found by"
+        " a return, in the mean. Percentiles are nearest-rank.",
+    )
+
+
+def _cdf(beside: Mapping[str, Returns], load: str, mib: int) -> Plot:
+    lines = [
+        Line(variant, stats.cdf(rental.milliseconds(beside[variant][load, mib])))
+        for variant in BESIDE
+    ]
+    title = f"Return under {load}" + (f", {mib} MiB preallocated" if mib else "")
+    return Plot(title, "cdf", "ms", "share of returns", lines, log_x=True)
+
+
+def _cost_plot(costs: Mapping[str, Costs]) -> Plot:
+    lines = [
+        Line(
+            f"{variant}, {state}",
+            [(float(n), float(costs[variant][state, n].instructions)) for n in COUNTS],
+        )
+        for variant in (MOVABLE, *LENT)
+        for state in ("active", MAPPED)
+    ]
+    return Plot(
+        "Return by its pages, in use or mapped",
+        "lines",
+        "pages",
+        "instructions",
+        lines,
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _exact_run(output: Output, costs: Costs) -> Run:
+    return output.run(
+        {
+            f"{state}, {count} pages, instructions": [cost.instructions]
+            for (state, count), cost in costs.items()
+        },
+        {f"{state}, lost": c.lost for (state, _), c in costs.items() if state in PINNED},
+    )
+
+
+def rental_return(kernels: Kernels) -> Outcome:
+    """what it takes to get lent memory back, and to lend it (rental paper Fig. 2, 5, 8)"""
+    exact = run_all(
+        "rental-return, costs",
+        [rental_costs.guest(kernels, variant) for variant in STATES_OF],
+        rental_costs.SECONDS,
+    )
+    with _card() as card:
+        guests = {variant: _guest(kernels, variant, card) for variant in BESIDE}
+        outputs = run_all("rental-return, beside loads", list(guests.values()), SECONDS)
+    loaded = {variant: outputs[guest.name] for variant, guest in guests.items()}
+    costs = {variant: rental_costs.read_returns(output) for variant, output in exact.items()}
+    writes = {variant: rental_costs.write_costs(output) for variant, output in exact.items()}
+    lends = rental_costs.lending(exact[LAZY])
+    beside = {variant: read_beside(output) for variant, output in loaded.items()}
+    return Outcome(
+        [
+            *(_exact_run(exact[variant], costs[variant]) for variant in exact),
+            *(
+                loaded[variant].run(
+                    {
+                        f"{load}, {mib} MiB preallocated, ms": rental.milliseconds(of)
+                        for (load, mib), of in beside[variant].items()
+                    }
+                )
+                for variant in BESIDE
+            ),
+        ],
+        [
+            _state_table(costs),
+            _count_table(costs),
+            _pin_table(costs),
+            _write_table(writes),
+            _lend_table(lends),
+            _beside_table(beside, loaded),
+        ],
+        [
+            *(_cdf(beside, load, mib) for load, mib in CELLS if not mib or load == "rndrw"),
+            _cost_plot(costs),
+        ],
+        {
+            **values(costs, writes, lends, beside),
+            "rental-dirty-return": rental.dirty([*exact.values(), *loaded.values()]),
+        },
+    )

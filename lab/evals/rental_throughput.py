@@ -1,0 +1,450 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What lent memory is worth to programs, and what it costs them (paper Fig. 6, 7, Table II).
+
+Exact guests with a disk as slow as an SD card, whose time is the guest's own: counts and times
+repeat.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import mean
+
+from lab import loads, measure, rental, workloads
+from lab.errors import LabError
+from lab.guests import Guest, Kernels, Output, run_all
+from lab.loads import CLASSIC, GCMA, GENERATIONS, MOVABLE, NONE, SWITCH
+from lab.rental import CLEAN, LAZY, NOCLEAN, VARIANTS
+from lab.results import Cell, Line, Outcome, Plot, Table
+
+SEEDS = (1, 2, 3)
+SECONDS = 60  # of a guest on an idle core, in the mean
+
+# Sysbench's file I/O, as the paper has it: no fsync(), files that were read before
+SETS_MIB = (100, 300)
+PREALLOCATED = (0, 64)  # MiB of anonymous memory
+MODES = ("rndrd", "rndrw")
+REQUESTS = 30_000
+SYSBENCH_MIB = 24  # the program and its libraries, in the initramfs
+FILE_IO = f"""\
+sysbench_of() {{ # MIB MODE SEED COMMAND
+	echo sysbench fileio --file-num=16 --file-total-size=$1M --file-block-size=16384 \\
+		--file-test-mode=$2 --file-rw-ratio=1.5 --file-fsync-freq=0 --file-fsync-end=off \\
+		--rand-type=uniform --rand-seed=$3 --threads=1 --time=0 --events={REQUESTS} \\
+		--percentile=0 $4
+}}
+for mib in {" ".join(map(str, SETS_MIB))}; do
+	mkdir /disk/$mib
+	cd /disk/$mib
+	$(sysbench_of $mib rndrd 1 prepare) >/dev/null
+done
+for held in {" ".join(map(str, PREALLOCATED))}; do
+	hold $held
+	for mib in {" ".join(map(str, SETS_MIB))}; do
+		for mode in {" ".join(MODES)}; do
+			for seed in {" ".join(map(str, SEEDS))}; do
+				cd /disk/$mib
+				sync
+				echo 1 >/proc/sys/vm/drop_caches
+				cat test_file.* >/dev/null
+				timed "$mode $mib $held $seed" $(sysbench_of $mib $mode $seed run)
+			done
+		done
+	done
+	let_go
+done
+"""
+
+# Files in normal memory, nothing in the area; then an application whose memory grows
+GROW_SETS_MIB = (100, 150, 200)
+GROW_MIB = 128
+GROW_REQUESTS = 30_000
+JUDGED_SET = 150
+GROW = f"""\
+job fill /disk {max(GROW_SETS_MIB)} 1 >/dev/null
+for mib in {" ".join(map(str, GROW_SETS_MIB))}; do
+	for seed in {" ".join(map(str, SEEDS))}; do
+		echo 1 >/proc/sys/vm/drop_caches
+		for try in $(seq 20); do  # a movable area may have to be asked again
+			echo {rental.AREA_PAGES} >{workloads.DEBUG}/alloc && break || sleep 0.1
+		done
+		job chunks /disk $mib 1 $((mib * {loads.PAGES})) >/dev/null
+		echo {rental.AREA_PAGES} >{workloads.DEBUG}/free
+		timed "grow $mib 0 $seed" \\
+			rental grow /disk/data $mib $seed {GROW_REQUESTS} {GROW_MIB}
+	done
+done
+"""
+
+# An image is rotated, its contrast stretched, and compressed: as much as memory allows at a time
+IMAGE_MIB = 30
+CONVERT_TOOLS = ("pamflip", "pnmnorm", "pnmtojpeg")
+CONVERT = f"""\
+export TMPDIR=/disk
+rental image /disk/in.ppm {IMAGE_MIB}
+cat >/tmp/convert <<'END'
+set -e -o pipefail
+pamflip -r90 -memsize=32 /disk/in.ppm | pnmnorm -quiet | pnmtojpeg >/disk/out.jpg
+END
+for held in {" ".join(map(str, PREALLOCATED))}; do
+	hold $held
+	rm -f /disk/out.jpg
+	sync
+	echo 1 >/proc/sys/vm/drop_caches
+	timed "convert {IMAGE_MIB} $held 1" sh /tmp/convert
+	let_go
+done
+"""
+
+# A program that takes all memory there is, beside clean cache
+OOM_FILE_MIB = rental.AREA_MIB + rental.CACHE_MIB
+OOM_ROUNDS = 3
+FULL = 0.9  # of the area
+OOM_VARIANTS = (NONE, MOVABLE, CLEAN, LAZY, GCMA)
+LRUS = (CLASSIC, GENERATIONS)
+OOM = f"""\
+job fill /disk {OOM_FILE_MIB} 1 >/dev/null
+for lru in {" ".join(LRUS)}; do
+	[ $lru = {CLASSIC} ] && echo n >{SWITCH} || echo y >{SWITCH}
+	for round in $(seq {OOM_ROUNDS}); do
+		cat /disk/data >/dev/null
+		area "before oom $lru $round"
+		section "oom $lru $round"
+		rental oom
+	done
+done
+"""
+
+COMMON = """\
+hold() { # MIB
+	hog=
+	[ $1 != 0 ] || return 0
+	: >/tmp/held
+	rental hog $1 >/tmp/held &
+	hog=$!
+	until grep -q held /tmp/held; do sleep 0.01; done
+}
+let_go() {
+	[ -z "$hog" ] || { kill $hog; wait $hog || true; }
+}
+timed() { # NAME COMMAND...
+	name=$1
+	shift
+	snapshot "before $name"
+	rental time "$@" >/tmp/timed
+	sync
+	section "$name"
+	tail -n 2 /tmp/timed
+	snapshot "after $name"
+}
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What runs in a guest of each variant."""
+
+    script: str
+    disk_mib: int  # what its content takes of memory
+    variants: Sequence[str] = tuple(VARIANTS)
+    programs_mib: int = 0
+    host: tuple[str, ...] = ()
+
+
+FILE_IO_PART, GROW_PART, CONVERT_PART, OOM_PART = "file I/O", "growth", "image", "OOM"
+PARTS = {
+    FILE_IO_PART: Part(FILE_IO, sum(SETS_MIB), programs_mib=SYSBENCH_MIB, host=("sysbench",)),
+    GROW_PART: Part(GROW, max(GROW_SETS_MIB)),
+    CONVERT_PART: Part(CONVERT, 3 * IMAGE_MIB, host=CONVERT_TOOLS),
+    OOM_PART: Part(OOM, OOM_FILE_MIB, OOM_VARIANTS),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One of those that are timed: name as in the script, MiB of files, of memory that is held."""
+
+    name: str
+    mib: int
+    held: int
+    seeds: Sequence[int] = SEEDS
+    requests: int = 1
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.mib}" + (f", {self.held} held" if self.held else "")
+
+
+@dataclass(frozen=True)
+class Use:
+    """Of one run of a job."""
+
+    sectors_read: int
+    sectors_written: int
+    ns: int
+    cpu_us: int  # of the job, not of what the kernel does beside it
+    replaced: int  # pages that left the area before they were written to
+    taken_over: int  # pages that were lent a frame when they would have been evicted
+
+
+FILE_IO_JOBS = tuple(
+    Job(mode, mib, held, requests=REQUESTS)
+    for held in PREALLOCATED
+    for mib in SETS_MIB
+    for mode in MODES
+)
+CONVERT_JOBS = tuple(Job("convert", IMAGE_MIB, held, seeds=(1,)) for held in PREALLOCATED)
+GROW_JOBS = tuple(Job("grow", mib, 0, requests=GROW_REQUESTS) for mib in GROW_SETS_MIB)
+JOBS = {FILE_IO_PART: FILE_IO_JOBS, CONVERT_PART: CONVERT_JOBS, GROW_PART: GROW_JOBS}
+COPY_JOBS = tuple(job for job in FILE_IO_JOBS if job.name == "rndrw")
+JUDGED_COPY = COPY_JOBS[0]
+
+Uses = Mapping[tuple[Job, str], Sequence[Use]]  # by job and variant, each seed one
+
+
+def _guest(kernels: Kernels, name: str, variant: str) -> Guest:
+    part = PARTS[name]
+    disk = rental.card(part.disk_mib)
+    script = workloads.STEADY + disk + VARIANTS[variant].script + COMMON + part.script
+    return Guest(
+        f"{name}, {variant}",
+        kernels("prod"),
+        rental.machine(variant, part.disk_mib, part.programs_mib),
+        f"{script}area end\n",
+        workloads.files("job", "rental", host=("mkfs.ext4", *part.host)),
+    )
+
+
+def read(output: Output, job: Job) -> list[Use]:
+    """Of each seed."""
+    uses = []
+    for seed in job.seeds:
+        name = f"{job.name} {job.mib} {job.held} {seed}"
+        marks = (f"before {name}", f"after {name}")
+        disk = rental.disk(output, *marks)
+        told = measure.counters(output[name])
+        area = output.gained("area", *marks)
+        uses.append(
+            Use(
+                *(disk.sectors_read, disk.sectors_written, told["ns"], told["cpu_us"]),
+                *(area.get(name, 0) for name in ("replaced", "taken_over")),
+            )
+        )
+    return uses
+
+
+def read_oom(output: Output) -> dict[str, list[dict[str, int]]]:
+    """By LRU, each round: `ns` until the program was killed, and the `pages` that it had."""
+    rounds: dict[str, list[dict[str, int]]] = {}
+    for lru in LRUS:
+        rounds[lru] = []
+        for number in range(1, OOM_ROUNDS + 1):
+            lent = measure.counters(output[f"area before oom {lru} {number}"]).get("lent")
+            if lent is not None and lent < FULL * rental.AREA_PAGES:
+                raise LabError(f"{output.guest.name}: only {lent} pages were lent, {lru}")
+            rounds[lru].append(measure.counters(output[f"oom {lru} {number}"]))
+    return rounds
+
+
+Ooms = Mapping[str, Mapping[str, Sequence[Mapping[str, int]]]]  # by variant
+
+
+def of(uses: Uses, job: Job, variant: str, what: Callable[[Use], float]) -> float:
+    """The mean of all seeds."""
+    return mean(map(what, uses[job, variant]))
+
+
+def cpu(use: Use) -> float:
+    return use.cpu_us
+
+
+def reads(use: Use) -> float:
+    return use.sectors_read
+
+
+def writes(use: Use) -> float:
+    return use.sectors_written
+
+
+def time(use: Use) -> float:
+    return use.ns
+
+
+def replaced(use: Use) -> float:
+    return use.replaced
+
+
+def taken_over(use: Use) -> float:
+    return use.taken_over
+
+
+def copy_cost(uses: Uses, job: Job) -> float:
+    """CPU time that pages of the area cost for leaving it before a write, in percent."""
+    return 100 * (of(uses, job, CLEAN, cpu) / of(uses, job, NOCLEAN, cpu) - 1)
+
+
+def oom_ratio(ooms: Ooms, lru: str) -> float:
+    lazy, none = (mean(one["ns"] for one in ooms[variant][lru]) for variant in (LAZY, NONE))
+    return lazy / none
+
+
+def values(uses: Uses, ooms: Ooms) -> dict[str, float]:
+    """The figures, but for the pages found dirty."""
+    (judged,) = (job for job in GROW_JOBS if job.mib == JUDGED_SET)
+    return {
+        "rental-oom": max(oom_ratio(ooms, lru) for lru in LRUS),
+        "rental-lazy-reads": loads.ratio(
+            of(uses, judged, CLEAN, reads), of(uses, judged, LAZY, reads)
+        ),
+        "rental-copy": copy_cost(uses, JUDGED_COPY),
+    }
+
+
+def _use_table(uses: Uses, title: str, jobs: Sequence[Job], note: str) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            *(job.label, variant),
+            round(of(uses, job, NONE, time) / of(uses, job, variant, time), 3),
+            round(job.requests / of(uses, job, variant, time) * 1e9),
+            *(round(of(uses, job, variant, what) / 2048, 1) for what in (reads, writes)),
+            round(of(uses, job, variant, cpu) / 1000),
+            *(
+                round(of(uses, job, variant, what) / loads.PAGES, 1)
+                for what in (replaced, taken_over)
+            ),
+        ]
+        for job in jobs
+        for variant in VARIANTS
+    ]
+    columns = (
+        *("load", "variant", "speed, / none", "a second", "read, MiB", "written, MiB", "CPU, ms"),
+        *("replaced before a write, MiB", "moved into the area, MiB"),
+    )
+    return Table(title, columns, rows, note)
+
+
+def _copy_table(uses: Uses) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            job.label,
+            *(round(of(uses, job, variant, cpu) / 1000, 1) for variant in (NOCLEAN, CLEAN)),
+            round(copy_cost(uses, job), 1),
+            round(of(uses, job, CLEAN, replaced) / loads.PAGES, 1),
+        ]
+        for job in COPY_JOBS
+    ]
+    return Table(
+        "What pages cost that leave the area before a write",
+        ("load", "noclean, CPU ms", "clean, CPU ms", "more, %", "replaced, MiB"),
+        rows,
+        "The paper's Table II. CPU time of sysbench itself, at 1 ns an instruction.",
+    )
+
+
+def _oom_table(ooms: Ooms) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            *(variant, lru, round(mean(one["ns"] for one in rounds) / 1e6)),
+            round(mean(one["pages"] for one in rounds) / loads.PAGES),
+            round(
+                loads.ratio(
+                    mean(one["ns"] for one in rounds), mean(o["ns"] for o in ooms[NONE][lru])
+                ),
+                3,
+            ),
+        ]
+        for variant, by_lru in ooms.items()
+        for lru, rounds in by_lru.items()
+    ]
+    return Table(
+        "A program that takes memory until it is killed",
+        ("variant", "LRU", "ms", "MiB that it had", "ms, / none"),
+        rows,
+        f"Mean of {OOM_ROUNDS}. Before each, {OOM_FILE_MIB} MiB of a file are read: the area and"
+        " the memory beside it are full of clean cache. No swap.",
+    )
+
+
+def _bars(
+    uses: Uses, title: str, jobs: Sequence[Job], y: str, what: Callable[[Use], float]
+) -> Plot:
+    """Speeds relative to none, or MiB."""
+    lines = []
+    for variant in VARIANTS:
+        heights = [of(uses, job, variant, what) for job in jobs]
+        if what is time:
+            heights = [
+                of(uses, job, NONE, what) / height
+                for job, height in zip(jobs, heights, strict=True)
+            ]
+        else:
+            heights = [height / 2048 for height in heights]
+        lines.append(Line(variant, [(float(x), height) for x, height in enumerate(heights)]))
+    return Plot(title, "bars", "", y, lines, groups=[f"{job.name} {job.mib}" for job in jobs])
+
+
+def rental_throughput(kernels: Kernels) -> Outcome:
+    """what lent memory is worth to programs, and costs them (rental paper Fig. 6, 7, Table II)"""
+    guests = {
+        (name, variant): _guest(kernels, name, variant)
+        for name, part in PARTS.items()
+        for variant in part.variants
+    }
+    printed = run_all("rental-throughput", list(guests.values()), SECONDS)
+    outputs = {key: printed[guest.name] for key, guest in guests.items()}
+    uses = {
+        (job, variant): read(outputs[name, variant], job)
+        for name, jobs in JOBS.items()
+        for variant in VARIANTS
+        for job in jobs
+    }
+    ooms = {variant: read_oom(outputs[OOM_PART, variant]) for variant in OOM_VARIANTS}
+    counters: dict[tuple[str, str], dict[str, float]] = {key: {} for key in outputs}
+    for (job, variant), of_seeds in uses.items():
+        (name,) = (name for name, jobs in JOBS.items() if job in jobs)
+        for seed, use in zip(job.seeds, of_seeds, strict=True):
+            counters[name, variant] |= {
+                f"{job.label}, seed {seed}: {what}": value for what, value in asdict(use).items()
+            }
+    machine = (
+        f"One CPU; an area of {rental.AREA_MIB} MiB beside about {rental.CACHE_MIB} MiB. A disk"
+        " that takes 1 ms a request, one at a time."
+    )
+    beside = [
+        [job for job in (*FILE_IO_JOBS, *CONVERT_JOBS) if job.held == m] for m in PREALLOCATED
+    ]
+    return Outcome(
+        [output.run(counters=counters[key]) for key, output in outputs.items()],
+        [
+            _use_table(
+                uses,
+                "Programs beside an idle area",
+                (*FILE_IO_JOBS, *CONVERT_JOBS),
+                f"{machine} sysbench: {REQUESTS:,} requests of 16 KiB, to files of so many MiB that"
+                " were read before, 3 reads to 2 writes in rndrw, beside so many MiB of memory that"
+                f" is held; mean of {len(SEEDS)} random sequences. convert: a picture of"
+                f" {IMAGE_MIB} MiB. Written: with what is dirty at the end. CPU: of the program"
+                f" itself. {rental.NAMES}",
+            ),
+            _copy_table(uses),
+            _use_table(
+                uses,
+                f"Reads beside a program that grows to {GROW_MIB} MiB",
+                GROW_JOBS,
+                f"{machine} {GROW_REQUESTS:,} random reads of 16 KiB, from files of so many MiB"
+                " that lie in normal memory when the area is lent, while the memory of the same"
+                f" process grows; mean of {len(SEEDS)} random sequences.",
+            ),
+            _oom_table(ooms),
+        ],
+        [
+            *(
+                _bars(uses, f"Speed, {mib} MiB preallocated", jobs, "relative to none", time)
+                for mib, jobs in zip(PREALLOCATED, beside, strict=True)
+            ),
+            _bars(uses, "Disk reads beside a program that grows", GROW_JOBS, "MiB", reads),
+        ],
+        {
+            **values(uses, ooms),
+            "rental-dirty-throughput": rental.dirty(outputs.values()),
+        },
+    )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rental memory beside its rivals: the paper's schemes on this kernel, and what guests say of them.
+
+The machine is the paper's: 150 MB that are free, beside 105 MB of two devices.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lab import loads, measure, workloads
+from lab.errors import LabError
+from lab.guests import Output
+from lab.loads import GCMA, MOVABLE, NONE
+from lab.machine import Machine
+from lab.measure import DiskStats
+
+AREA_MIB = 106  # 105 are not whole blocks of 2 MiB
+AREA_PAGES = AREA_MIB * loads.PAGES
+CACHE_MIB = 150  # about what page cache and programs can have beside the area
+KERNEL_MIB = loads.KERNEL_MIB
+
+NOCLEAN, CLEAN, LAZY, ADAPTIVE = "noclean", "clean", "lazy", "adaptive"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A policy and, of rental memory, a scheme of it."""
+
+    policy: str
+    scheme: str | None = None
+
+    @property
+    def script(self) -> str:
+        """What chooses it in a guest that has the policy."""
+        return f"echo {self.scheme} >{workloads.AREA}/scheme\n" if self.scheme else ""
+
+
+VARIANTS: Mapping[str, Variant] = {
+    NONE: Variant("none"),
+    MOVABLE: Variant("movable"),
+    **{scheme: Variant("rental", scheme) for scheme in (NOCLEAN, CLEAN, LAZY, ADAPTIVE)},
+    GCMA: Variant("gcma"),
+}
+NAMES = (
+    "In the paper none is Normal, movable REM-Simple, noclean REM-NoClean, clean REM, lazy"
+    " REM-Lazy, adaptive REM-AA."
+)
+
+
+def card(content_mib: int) -> str:
+    """A RAM disk for so much, as slow as a card, with room to spare, which takes no memory."""
+    return workloads.ram_disk(content_mib * 5 // 4 + 64, card=True)
+
+
+def machine(variant: str, content_mib: int, programs_mib: int = 0) -> Machine:
+    """The paper's, with memory for such a disk, and for programs."""
+    memory = AREA_MIB + CACHE_MIB + KERNEL_MIB + programs_mib
+    memory += content_mib + content_mib // 50 + 1  # inodes
+    return Machine(memory, 1, AREA_MIB, VARIANTS[variant].policy)
+
+
+def dirty(outputs: Iterable[Output]) -> int:
+    """Pages found dirty in a rental area: each guest tells it at its end, `area end`."""
+    return sum(measure.counters(output["area end"]).get("slipped", 0) for output in outputs)
+
+
+def disk(output: Output, before: str, after: str) -> DiskStats:
+    """What the RAM disk did between two snapshots."""
+    first, last = (measure.diskstats(output[f"diskstats {n}"], "disk") for n in (before, after))
+    return DiskStats(
+        last.reads - first.reads,
+        last.sectors_read - first.sectors_read,
+        last.writes - first.writes,
+        last.sectors_written - first.sectors_written,
+    )
+
+
+@dataclass(frozen=True)
+class Return:
+    """One, as lab/guest/rental.c tells it. Who had to do without has waited as long."""
+
+    ns: int
+    ok: bool
+
+    @property
+    def ms(self) -> float:
+        return self.ns / 1e6
+
+
+def milliseconds(returns: Iterable[Return]) -> list[float]:
+    return [one.ms for one in returns]
+
+
+def failures(returns: Iterable[Return]) -> int:
+    return sum(not one.ok for one in returns)
+
+
+def worst(returns: Sequence[Return]) -> float:
+    """The longest, ms."""
+    if not returns:
+        raise LabError("nothing was returned")
+    return max(milliseconds(returns))

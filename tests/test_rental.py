@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The evaluations of rental memory, as far as they are arithmetic: numbers here are made up."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import cast
+
+import pytest
+
+from lab import guests, loads, rental, rental_costs, workloads
+from lab.boot import BootResult
+from lab.build import Kernel
+from lab.errors import LabError
+from lab.evals import rental_apps, rental_return, rental_throughput
+from lab.machine import Machine
+from lab.rental import ADAPTIVE, CLEAN, GCMA, LAZY, MOVABLE, NOCLEAN, NONE, VARIANTS, Return
+from lab.rental_costs import AREA_PAGES, COUNTS, PINNED
+from lab.results import Outcome
+
+BOOTED = BootResult(
+    "", "", "", True, 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"]
+)
+KERNELS = cast("guests.Kernels", lambda _: None)
+Sections = Mapping[str, str]
+
+
+def output(name: str, sections: Sections) -> guests.Output:
+    guest = guests.Guest(name, cast("Kernel", None), Machine(), "")
+    return guests.Output(guest, BOOTED, sections)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """An evaluation whose guests print what a function says that they print, by their names."""
+
+    def run(module: ModuleType, evaluation: str, print_of: Callable[[str], Sections]) -> Outcome:
+        def run_all(_: str, ordered: list[guests.Guest], __: float) -> dict[str, guests.Output]:
+            assert not [guest.name for guest in ordered if re.search(r"@\w+@", guest.script)]
+            return {g.name: replace(output(g.name, print_of(g.name)), guest=g) for g in ordered}
+
+        monkeypatch.setattr(module, "run_all", run_all)
+        outcome = getattr(module, evaluation)(KERNELS)
+        for table in outcome.tables:
+            assert {len(row) for row in table.rows} == {len(table.columns)}, table.title
+        return cast("Outcome", outcome)
+
+    monkeypatch.setattr(guests, "kernel_id", lambda _: None)
+    monkeypatch.setattr(workloads, "files", lambda *_, **__: {})
+    monkeypatch.setattr(workloads, "program", lambda name: f"/bin/{name}")
+    return run
+
+
+# What is the same everywhere
+
+
+def test_the_papers_schemes_are_policies_of_the_kernel() -> None:
+    assert {name: variant.policy for name, variant in VARIANTS.items()} == {
+        **{NONE: "none", MOVABLE: "movable", GCMA: "gcma"},
+        **dict.fromkeys((NOCLEAN, CLEAN, LAZY, ADAPTIVE), "rental"),
+    }
+    assert VARIANTS[LAZY].script == f"echo lazy >{workloads.AREA}/scheme\n"
+    assert VARIANTS[MOVABLE].script == ""
+    shape = rental.machine(ADAPTIVE, 100)
+    assert (shape.policy, shape.memory_mib - shape.area_mib) == ("rental", 150 + 62 + 100 + 3)
+    assert shape.area_mib * loads.PAGES == rental.AREA_PAGES
+
+
+def test_dirty_pages_of_all_guests_count() -> None:
+    ends = ["slipped 2\nlent 9\n", "policy movable\n", "slipped 3\n"]
+    assert rental.dirty(output("g", {"area end": text}) for text in ends) == 5
+
+
+def test_the_longest_return_counts_though_it_failed() -> None:
+    returns = [Return(1_000_000, ok=True), Return(9_500_000, ok=False)]
+    assert rental.worst(returns) == 9.5
+    assert rental.failures(returns) == 1
+    with pytest.raises(LabError, match="nothing was returned"):
+        rental.worst([])
+
+
+def test_a_card_is_slow_before_it_is_switched_on() -> None:
+    text = workloads.ram_disk(64, card=True)
+    order = ["completion_nsec", "echo 1000000", "hw_queue_depth", "power", "nr_requests", "mkfs"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
+    assert text.count("$disk/power") == workloads.ram_disk(64).count("$disk/power") == 1
+
+
+# Instructions of a return
+
+
+def exact(
+    variant: str,
+    *,
+    used: float = 1,
+    pinned_ok: int = 0,
+    lost: int = 0,
+    revoked: int = 99999,
+    replaced: int = 3 * sum(rental_costs.WRITES),
+) -> dict[str, str]:
+    """A return takes 500, and 1,000 a page, 100 if idle; a write 2,000 a page, lent 5,000."""
+    sections = {
+        "area begin": "revoked 0\nslipped 0\n",
+        "area returned": f"revoked {revoked}\n",
+        "area end": "",
+    }
+    if VARIANTS[variant].scheme:
+        sections["area returned"] = "replaced 7\n"
+        sections["area end"] = f"replaced {7 + replaced}\nslipped {0 + (variant == LAZY)}\n"
+    for state in rental_costs.STATES_OF[variant]:
+        for count in rental_costs.counts(state):
+            cost = (100 if state == "idle" else 1000) * count + 500
+            held = 0 if state == "idle" else int(count * used)
+            ok, gone = (pinned_ok, lost) if state in PINNED else (1, 0)
+            sections[f"{state} {count}"] = f"{count} {cost} 300 {ok}\nused {held}\nlost {gone}\n"
+    for how in rental_costs.HOWS:
+        for pages in rental_costs.WRITES:
+            each = 5000 if variant in rental_costs.LENT else 2000
+            sections[f"{how} {pages}"] = f"{pages} {pages * each}\n"
+    for pages in rental_costs.LENDS:
+        lines = f"{400 * pages} {200 * pages} 1\n{100 * pages} {50 * pages} 1\n"
+        sections[f"lend {pages}"] = lines
+    return sections
+
+
+def test_costs_of_a_page_are_the_worst_of_larger_returns() -> None:
+    costs = rental_costs.read_returns(output(LAZY, exact(LAZY)))
+    assert costs["clean", 513] == rental_costs.Cost(513, 513_500, True, 513, 0)
+    assert rental_costs.of_page(costs, "clean") == 1000 + 500 / 4096
+    assert len(costs) == len(rental_costs.STATES) * len(COUNTS) + len(PINNED)
+    writes = {v: rental_costs.write_costs(output(v, exact(v))) for v in (NONE, LAZY)}
+    assert rental_costs.replacing(writes, "store", 513) == 3000
+    lends = rental_costs.lending(output(LAZY, exact(LAZY)))
+    assert lends[512] == [(400, 200), (100, 50)]
+    assert rental_costs.lend_ratio(lends[512]) == 0.25
+
+
+def test_an_area_that_is_not_what_it_should_be_is_told() -> None:
+    def read(variant: str, sections: Sections) -> object:
+        return rental_costs.read_returns(output(variant, sections))
+
+    with pytest.raises(LabError, match="lazy: 0 of 1 pages were lent, clean"):
+        read(LAZY, exact(LAZY, used=0.5))
+    with pytest.raises(LabError, match="a page was pinned-first, and returned all the same"):
+        read(ADAPTIVE, exact(ADAPTIVE, pinned_ok=1))
+    with pytest.raises(LabError, match="only 700 of the frames had tenants"):
+        read(GCMA, exact(GCMA, revoked=700))
+    assert read(MOVABLE, exact(MOVABLE, used=0.5, pinned_ok=1))
+    with pytest.raises(LabError, match="only 900 lent pages were written to"):
+        rental_costs.write_costs(output(LAZY, exact(LAZY, replaced=900)))
+    lines = {f"lend {pages}": "1 1 1\n1 1 0\n" for pages in rental_costs.LENDS}
+    with pytest.raises(LabError, match="1 pages were not to be had"):
+        rental_costs.lending(output(LAZY, lines))
+
+
+def test_ranges_are_small_ugly_and_the_whole() -> None:
+    assert {1, 512, 513, AREA_PAGES} <= set(COUNTS)
+    assert {n + 1 for n in COUNTS if n.bit_count() == 1 and 1 < n < AREA_PAGES} - {3} <= set(COUNTS)
+    assert set(rental_costs.JUDGED) <= set(COUNTS)
+    assert max(rental_costs.WRITES) <= AREA_PAGES
+
+
+# Returns beside loads
+
+MS = {MOVABLE: 800, LAZY: 100, ADAPTIVE: 150, GCMA: 1}
+
+
+def beside(variant: str) -> dict[str, str]:
+    """20 returns: under random writes twice as long, the last of movable ten times, and fails."""
+    sections = {"area end": "slipped 1\n" if variant == ADAPTIVE else ""}
+    for load, mib in rental_return.CELLS:
+        each = MS[variant] * 1_000_000 * (2 if load == "rndrw" else 1)
+        failing = load == "rndrw" and variant == MOVABLE
+        last = f"{10 * each} 0\n" if failing else f"{each} 1\n"
+        sections[f"{load} {mib}"] = f"{each} 1\n" * 19 + last
+        for place, number in (("before", 0), ("after", 20 * 256 * 30)):
+            counted = f"discarded {number}\nactivated 0\nmoved_out 0\n"
+            sections[f"area {place} {load} {mib}"] = counted if variant in rental_costs.LENT else ""
+            sections[f"vmstat {place} {load} {mib}"] = "oom_kill 0\n"
+    return sections
+
+
+def test_figures_of_returns(run: Callable[..., Outcome]) -> None:
+    def printed(name: str) -> Sections:
+        variant = name.partition(",")[0]
+        return beside(variant) if "beside" in name else exact(variant, lost=3 * (variant == LAZY))
+
+    outcome = run(rental_return, "rental_return", printed)
+    assert outcome.values == {
+        "rental-simple-adaptive": 16000 / 300,
+        "rental-adaptive-lazy": 1.5,
+        "rental-writes-reads": 2,
+        "rental-clean": 1000 + 500 / 4096,
+        "rental-mapped": 1000 + 500 / 4096,
+        "rental-idle": 100 + 500 / 4096,
+        "rental-replace": 3000,
+        "rental-replace-mapped": 3000,
+        "rental-lend": 0.25,
+        "rental-failures": 0,
+        "rental-pin-lost": 9,
+        "rental-failures-dirty": 0,
+        "rental-dirty-return": 2,
+    }
+    (rows,) = (t.rows for t in outcome.tables if t.title == "Return beside a load, ms")
+    assert rows[0] == ["rndrd", 0, MOVABLE, 800, 800, 800, 800, 0, 0, None]
+    assert rows[1] == ["rndrd", 0, LAZY, 100, 100, 100, 100, 0, 0, 30]
+    assert [plot.title for plot in outcome.plots if plot.kind == "cdf"] == [
+        *("Return under rndrd", "Return under rndrw", "Return under seqwr"),
+        "Return under rndrw, 96 MiB preallocated",
+    ]
+
+
+def test_failures_with_dirty_pages_are_those_under_writes_or_beside_memory_in_use() -> None:
+    found = {v: rental_return.read_beside(output(v, beside(v))) for v in rental_return.BESIDE}
+    for cell in (("rndrd", 0), ("rndrd", 96), ("seqwr", 0)):
+        found[LAZY][cell] = [Return(1, ok=False)]
+    found[GCMA]["rndrw", 0] = [Return(1, ok=False)]
+    costs = {v: rental_costs.read_returns(output(v, exact(v))) for v in rental_costs.STATES_OF}
+    costs[ADAPTIVE]["active", 513] = replace(costs[ADAPTIVE]["active", 513], ok=False)
+    writes = {v: rental_costs.write_costs(output(v, exact(v))) for v in (NONE, LAZY)}
+    lends = rental_costs.lending(output(LAZY, exact(LAZY)))
+    values = rental_return.values(costs, writes, lends, found)
+    assert (values["rental-failures"], values["rental-failures-dirty"]) == (4, 2)
+
+
+def test_a_return_that_is_missing_is_told() -> None:
+    sections = beside(LAZY) | {"seqwr 96": "1 1\n"}
+    with pytest.raises(LabError, match="1 of 20 returns, seqwr 96"):
+        rental_return.read_beside(output(LAZY, sections))
+
+
+# Programs
+
+DISK = " 252 0 disk 1 0 {} 0 1 0 {} 0 0 0 0\n"
+READ_MIB = {NONE: 400, CLEAN: 100, LAZY: 20}
+CPU_US = {NOCLEAN: 1_000_000, CLEAN: 1_080_000}
+
+
+def used(variant: str, job: rental_throughput.Job) -> dict[str, str]:
+    sections = {}
+    for seed in job.seeds:
+        name = f"{job.name} {job.mib} {job.held} {seed}"
+        sections[name] = f"ns {seed}000000\ncpu_us {CPU_US.get(variant, 1)}\n"
+        sections[f"diskstats before {name}"] = DISK.format(0, 0)
+        read = READ_MIB.get(variant, 50) * 2048
+        sections[f"diskstats after {name}"] = DISK.format(read, 4096)
+        sections[f"area before {name}"] = "replaced 0\n"
+        sections[f"area after {name}"] = "replaced 512\n"
+    return sections
+
+
+def killed(variant: str, *, lent: int = rental.AREA_PAGES) -> dict[str, str]:
+    """Later rounds take longer, and with lent pages twice as long, thrice under the other LRU."""
+    sections = {}
+    for lru, slower in zip(rental_throughput.LRUS, (2, 3), strict=True):
+        for number in range(1, 1 + rental_throughput.OOM_ROUNDS):
+            of_area = f"lent {lent}\n" if VARIANTS[variant].scheme else "policy none\n"
+            sections[f"area before oom {lru} {number}"] = of_area
+            times = number * (slower if VARIANTS[variant].scheme else 1)
+            sections[f"oom {lru} {number}"] = f"Killed\nns {times}000000\npages 25600\n"
+    return sections
+
+
+def test_figures_of_programs(run: Callable[..., Outcome]) -> None:
+    def printed(name: str) -> Sections:
+        part, variant = name.split(", ")
+        sections = {"area end": "slipped 1\n" if variant == LAZY else ""}
+        if part == rental_throughput.OOM_PART:
+            return sections | killed(variant)
+        for job in rental_throughput.JOBS[part]:
+            sections |= used(variant, job)
+        return sections
+
+    outcome = run(rental_throughput, "rental_throughput", printed)
+    assert outcome.values == {
+        "rental-oom": 3,
+        "rental-lazy-reads": 5,
+        "rental-copy": pytest.approx(8),
+        "rental-dirty-throughput": 4,
+    }
+    table = outcome.tables[0]
+    assert table.rows[0] == ["rndrd 100", NONE, 1, 15_000_000, 400, 2, 0, 2, 0]
+    assert table.rows[-1][:2] == ["convert 30, 64 held", GCMA]
+    assert {line.label for plot in outcome.plots for line in plot.lines} == set(VARIANTS)
+
+
+def test_a_pool_that_is_not_full_says_nothing_of_the_time_until_oom() -> None:
+    few = killed(LAZY, lent=rental.AREA_PAGES // 2)
+    with pytest.raises(LabError, match="pages were lent, classic"):
+        rental_throughput.read_oom(output(LAZY, few))
+    assert rental_throughput.read_oom(output(NONE, killed(NONE, lent=0)))
+
+
+def test_sysbench_has_the_papers_parameters() -> None:
+    for word in ("block-size=16384", "rw-ratio=1.5", "fsync-freq=0", "rand-type=uniform"):
+        assert word in rental_throughput.FILE_IO
+    assert rental_throughput.JUDGED_COPY.label == "rndrw 100"
+
+
+# Applications
+
+
+def test_24_applications_and_the_two_with_devices_in_their_places() -> None:
+    order = rental_apps.ORDER
+    assert len(order) == len(set(order)) == 24
+    assert set(order) == {app for kind in rental_apps.CATEGORIES for app in kind.apps}
+    assert order.index(rental_apps.PLAYER) in (11, 12)
+    assert order[-1] == rental_apps.CAMERA
+    assert sum(rental_apps.DEVICES[rental_apps.PLAYER]) == rental.AREA_MIB
+
+
+def test_applications_fit_into_normal_memory_but_their_files_do_not() -> None:
+    order, alive = rental_apps.ORDER, rental_apps.ALIVE
+    anonymous = [rental_apps.category(app).anon for app in order]
+    most = max(sum(anonymous[i : i + alive]) for i in range(len(order)))
+    assert rental.CACHE_MIB / 3 < most < rental.CACHE_MIB * 2 / 3
+    assert rental.AREA_MIB + rental.CACHE_MIB < rental_apps.FILE_MIB
+
+
+def test_pages_are_read_about_200_times_as_often_as_written() -> None:
+    source = (workloads.SOURCES / "rental.c").read_text()
+    numbers = {name: int(n) for name, n in re.findall(r"^#define (\w+)\t+(\d+)", source, re.M)}
+    assert numbers["ACTIVITIES"] == rental_apps.ACTIVITIES
+    assert numbers["CLUSTER"] * numbers["CLUSTERS"] == rental_apps.LIBRARY_PAGES
+    assert numbers["APPS"] >= len(rental_apps.ORDER)
+    for app in rental_apps.ORDER:
+        kind = rental_apps.category(app)
+        read = (kind.text + kind.data) * loads.PAGES / 4 + rental_apps.LIBRARY_PAGES
+        assert 190 < read / rental_apps.writes(app) < 320
+        # a chunk is 16 pages
+        assert kind.data * loads.PAGES // 4 % 16 == 0
+
+
+def day(variant: str, seed: int) -> dict[str, str]:
+    """Seed 5 is the worst: 100 ms more for each return."""
+    activities = "".join(
+        f"activity {app} {which} 2000000\n"
+        for app in rental_apps.ORDER
+        for which in (0, 1, 2, 3, "back")
+    )
+    ms = (500 if variant == MOVABLE else 100) + 100 * (seed == 5)
+    sectors = {MOVABLE: 4000, LAZY: 4040}.get(variant, 8000)
+    returned = (
+        (rental_apps.PLAYER, ms, 1),
+        (rental_apps.CAMERA, ms // 2, 0 + (variant != MOVABLE)),
+    )
+    counted = "".join(f"{name} 256\n" for name in rental_apps.COUNTERS)
+    return {
+        "apps": activities.removesuffix("activity camera back 2000000\n")
+        + "".join(f"return {app} {ms}000000 {ok}\n" for app, ms, ok in returned),
+        "diskstats before": DISK.format(0, 0),
+        "diskstats after": DISK.format(sectors, 2048),
+        "area before": "".join(f"{name} 0\n" for name in rental_apps.COUNTERS),
+        "area after": counted if VARIANTS[variant].scheme else "policy x\n",
+        "area end": "slipped 0\n",
+    }
+
+
+def test_figures_of_applications(run: Callable[..., Outcome]) -> None:
+    def printed(name: str) -> Sections:
+        variant, seed = name.split(", seed ")
+        return day(variant, int(seed))
+
+    outcome = run(rental_apps, "rental_apps", printed)
+    assert outcome.values == {
+        "rental-contention": 3,
+        "rental-apps-reads": pytest.approx(1.01),
+        "rental-dirty-apps": 0,
+    }
+    apps, returns, pages = outcome.tables
+    assert apps.rows[0][:4] == [NONE, 2, 2, 1]
+    assert returns.rows[1] == [rental_apps.PLAYER, rental.AREA_MIB, MOVABLE, 500, 520, 600, 0]
+    assert returns.rows[-6][-1] == len(rental_apps.SEEDS)
+    assert pages.rows[0] == [NOCLEAN, *[1] * 6]
+
+
+def test_an_application_that_is_missing_is_told() -> None:
+    sections = day(LAZY, 1)
+    sections["apps"] = sections["apps"].replace("activity quake 2", "quake 2")
+    with pytest.raises(LabError, match="118 activities"):
+        rental_apps.read(output(LAZY, sections))
