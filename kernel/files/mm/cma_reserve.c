@@ -72,14 +72,23 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 	atomic_long_add(count, &r->nr_available);
 }
 
-/* cma_alloc_folio() wants a compound page, of which only the head is referenced. */
-static void cma_make_compound(struct page *page, unsigned long count)
+/*
+ * cma_alloc_folio() wants a compound page, of which only the head is referenced. False if
+ * somebody has a reference who looked for what was there before: he drops it soon.
+ */
+static bool cma_make_compound(struct page *page, unsigned long count)
 {
 	unsigned long i;
 
-	for (i = 1; i < count; i++)
-		set_page_count(nth_page(page, i), 0);
+	for (i = 1; i < count; i++) {
+		if (!page_ref_freeze(nth_page(page, i), 1)) {
+			while (--i)
+				page_ref_unfreeze(nth_page(page, i), 1);
+			return false;
+		}
+	}
 	prep_compound_page(page, ilog2(count));
+	return true;
 }
 
 /* Memory failures are rare enough to look only after the first. */
@@ -105,9 +114,9 @@ static bool cma_poisoned(unsigned long pfn, unsigned long count)
  *
  * Context: process context, no lock held. Cost: O(1) and what the policy's revoke()
  * takes, plus O(@count) for what @gfp asks for.
- * Return: 0, or -EBUSY if a page of the range is poisoned, or what the policy says if it
- * cannot let go of it: the range is given back then, but for the poisoned page, which stays
- * in quarantine. With -EBUSY another range may be tried.
+ * Return: 0, or -EBUSY if a page of the range is poisoned or cannot be part of a compound page
+ * now, or what the policy says if it cannot let go of it: the range is given back then, but
+ * for pages in quarantine. With -EBUSY another range may be tried.
  */
 int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 		     gfp_t gfp)
@@ -132,8 +141,10 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 	if (want_init_on_alloc(gfp) || (r->ops && want_init_on_free()))
 		for (i = 0; i < count; i++)
 			clear_highpage(pfn_to_page(pfn + i));
-	if (gfp & __GFP_COMP)
-		cma_make_compound(pfn_to_page(pfn), count);
+	if ((gfp & __GFP_COMP) && !cma_make_compound(pfn_to_page(pfn), count)) {
+		cma_reserve_release(cma, pfn, count);
+		return -EBUSY;
+	}
 	trace_cma_reserve_take(cma->name, pfn, count);
 	return 0;
 }

@@ -20,11 +20,12 @@
  * idle; then takes its idle frames out of @idle, so nothing is lent any more; and what is
  * left is in @lent, from where it can only leave.
  *
- * A lent page never becomes dirty. All writers lock the folio before they write to it, or
+ * A lent page does not become dirty. All writers lock the folio before they write to it, or
  * map it writable with the folio locked, and look there whether it is lent: if so, a folio of
- * other memory takes its place in the page cache (rental_exchange()). Others may have
- * references to the old one and no lock, but only to read: they see what a reader sees that
- * came before the write.
+ * other memory takes its place in the page cache. That needs the only reference, as for
+ * migration: who has another one may rely on it to keep the folio in the page cache, and
+ * go on to use it there. So a writer waits for who reads it, but not for long: what is left is
+ * written to where it is, counted, and moved out as soon as nobody holds it.
  */
 
 #define pr_fmt(fmt) "rental: " fmt
@@ -58,6 +59,12 @@
 
 /* And until pages that are being read, or on their way, come home: a slow disk's read */
 #define RENTAL_RETURN_MS	2000
+
+/* How often a writer waits for who else has a reference, before he writes to a lent page */
+#define RENTAL_WRITE_WAITS	20
+
+/* Runs of idle frames looked at for a large folio, with interrupts off */
+#define RENTAL_RUNS		64
 
 /* Reclaim evicts lent pages too as long as less than one in so many frames is idle. */
 #define RENTAL_ROOM		64
@@ -135,21 +142,35 @@ static bool rental_poison(void)
 	return IS_ENABLED(CONFIG_MEMORY_FAILURE) && atomic_long_read(&num_poisoned_pages);
 }
 
-/* The next naturally aligned run of idle frames from @from that ends before @end, or @end */
+static bool rental_poisoned(const struct page *page, unsigned long nr)
+{
+	if (rental_poison())
+		while (nr--)
+			if (PageHWPoison(page + nr))
+				return true;
+	return false;
+}
+
+/*
+ * The next naturally aligned run of idle frames from @from that ends before @end, or @end if
+ * there is none, or if many idle frames are in no such run
+ */
 static unsigned long rental_find(const struct rental *r, unsigned long from,
 				 unsigned long end, unsigned long nr)
 {
 	unsigned long first = find_next_bit(r->idle, end, from), last;
+	unsigned int tries;
 
-	for (;;) {
+	for (tries = 0; tries < RENTAL_RUNS; tries++) {
 		first = ALIGN(first, nr);
 		if (first + nr > end)
-			return end;
+			break;
 		last = find_next_zero_bit(r->idle, first + nr, first);
 		if (last == first + nr)
 			return first;
 		first = find_next_bit(r->idle, end, last);
 	}
+	return end;
 }
 
 /* Idle frames, now lent: the number of the first, or the number of frames if there are none */
@@ -182,9 +203,11 @@ static void rental_frames_home(struct rental *r, unsigned long frame, unsigned l
 	unsigned long flags, end = frame + nr;
 
 	spin_lock_irqsave(&r->lock, flags);
-	bitmap_clear(r->lent, frame, nr);
-	r->nr_lent -= nr;
 	for (; frame < end; frame++) {
+		/* a poisoned one may have been given up before */
+		if (!__test_and_clear_bit(frame, r->lent))
+			continue;
+		r->nr_lent--;
 		if (!rental_taken(r, frame)) {
 			__set_bit(frame, r->idle);
 			r->nr_idle++;
@@ -223,28 +246,28 @@ static struct folio *rental_folio(struct rental *r, unsigned int order)
 	if (frame == r->cma->count)
 		return NULL;
 	page = cma_page(r->cma, frame);
-	if (rental_poison())
-		for (i = 0; i < nr; i++)
-			if (PageHWPoison(page + i))
-				return NULL; /* lost with the frames beside it */
-	if (order && !rental_make_large(page, order)) {
-		rental_frames_home(r, frame, nr);
-		return NULL;
-	}
-	return (struct folio *)page;
+	if (!rental_poisoned(page, nr) && (!order || rental_make_large(page, order)))
+		return (struct folio *)page;
+	/* Poisoned ones stay lent, to nobody. */
+	for (i = 0; i < nr; i++)
+		if (!PageHWPoison(page + i))
+			rental_frames_home(r, frame + i, 1);
+	return NULL;
 }
 
 /*
- * May the pages of a mapping be lent frames? Regular files: other mappings are written to in
- * ways of their own, block devices for one through buffer heads. Their shared mappings are
- * read-only until a fault tells of a write, or for ever.
+ * May the pages of a mapping be lent frames? Those of regular files that can be opened: what
+ * filesystems keep for themselves is written to in ways of their own. Shared mappings of files
+ * are read-only until a fault tells of a write, or for ever. Files that are cached locally are
+ * made dirty when they are read.
  */
 static bool rental_may_lend(struct address_space *mapping)
 {
 	const struct inode *host = mapping->host;
 
-	return host && S_ISREG(host->i_mode) && mapping_can_writeback(mapping) &&
-	       !dax_mapping(mapping) && !mapping_unevictable(mapping);
+	return host && S_ISREG(host->i_mode) && host->i_fop->read_iter &&
+	       mapping_can_writeback(mapping) && !dax_mapping(mapping) &&
+	       !mapping_unevictable(mapping) && !mapping_release_always(mapping);
 }
 
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,
@@ -291,74 +314,32 @@ bool __rental_free(struct page *page, unsigned int order)
 
 /* ------ one folio for another ----------------------------------------- */
 
-/* What the new folio has to know of the old one, and folio_add_lru() does not tell it */
-static void rental_copy_state(struct folio *new, struct folio *old)
-{
-	if (folio_test_uptodate(old)) {
-		folio_copy(new, old);
-		__folio_mark_uptodate(new);
-	}
-	if (folio_test_referenced(old))
-		folio_set_referenced(new);
-	if (folio_test_active(old))
-		folio_set_active(new);
-	if (folio_test_workingset(old))
-		folio_set_workingset(new);
-	if (folio_test_mappedtodisk(old))
-		folio_set_mappedtodisk(new);
-	if (folio_test_checked(old))
-		folio_set_checked(new);
-	/* of a clean folio: PG_readahead */
-	if (folio_test_readahead(old))
-		folio_set_readahead(new);
-}
-
 /*
- * Put @new where @old is in the page cache: both locked, of one size; @old is clean, unmapped
- * and has no private data. The page cache's references to @old are the caller's then.
+ * Put @new where @old is in the page cache: both locked, of one size; @old is isolated from the
+ * LRU, with one reference for that. False if somebody else has a reference, who may rely on it
+ * to keep the folio where it is.
  */
-static void rental_exchange(struct folio *old, struct folio *new)
+static bool rental_exchange(struct folio *old, struct folio *new)
 {
-	struct address_space *mapping = old->mapping;
-	XA_STATE(xas, &mapping->i_pages, old->index);
-	long nr = folio_nr_pages(old);
+	bool mlocked = folio_test_mlocked(old);
 
-	rental_copy_state(new, old);
-	folio_ref_add(new, nr);
-	new->mapping = mapping;
-	new->index = old->index;
-	mem_cgroup_replace_folio(old, new);
-
-	xas_lock_irq(&xas);
-	xas_store(&xas, new);
-	old->mapping = NULL;
-	__lruvec_stat_mod_folio(old, NR_FILE_PAGES, -nr);
-	__lruvec_stat_mod_folio(new, NR_FILE_PAGES, nr);
-	if (folio_test_pmd_mappable(old)) {
-		__lruvec_stat_mod_folio(old, NR_FILE_THPS, -nr);
-		__lruvec_stat_mod_folio(new, NR_FILE_THPS, nr);
+	__folio_set_locked(new);
+	if (folio_test_private(old) || folio_test_private_2(old) || folio_test_writeback(old) ||
+	    folio_mapped(old) || migrate_folio(old->mapping, new, old, MIGRATE_ASYNC)) {
+		__folio_clear_locked(new);
+		return false;
 	}
-	xas_unlock_irq(&xas);
-
-	if (mapping->a_ops->free_folio)
-		mapping->a_ops->free_folio(old);
+	old->mapping = NULL;
+	flush_dcache_folio(new);
 	folio_add_lru(new);
-}
-
-static void rental_put_new(struct folio *new)
-{
-	__folio_clear_locked(new);
-	folio_put(new);
+	if (mlocked)
+		lru_add_drain(); /* its mlock_count begins on the LRU */
+	return true;
 }
 
 /*
- * A folio of other memory, locked, in the place of a lent one that is locked, in page tables
- * as well; or -ENOMEM; or -EBUSY if @old has to stay: it is dirty, or its filesystem does not
- * let go of it.
- *
- * References to @old do not matter, as they do when a page is migrated: it was never writable
- * while it was lent, so nobody writes to it through one, and who reads, reads what was there
- * before the write. Who wants to write has to lock it, and finds that it has no mapping.
+ * A folio of other memory, locked, in the place of a lent one that is locked and to which the
+ * caller has the only reference; or -ENOMEM; or -EBUSY if @old has to stay for now.
  */
 static struct folio *rental_replace(struct folio *old, gfp_t gfp)
 {
@@ -366,119 +347,130 @@ static struct folio *rental_replace(struct folio *old, gfp_t gfp)
 	bool mapped = folio_mapped(old);
 	struct folio *new;
 
+	if (folio_test_pmd_mappable(old) && !thp_migration_supported())
+		return ERR_PTR(-EBUSY);
+	if (folio_needs_release(old) && !filemap_release_folio(old, 0))
+		return ERR_PTR(-EBUSY);
+	if (!folio_isolate_lru(old))
+		return ERR_PTR(-EBUSY);
+	folio_put(old); /* the one of the isolation is the caller's */
 	if (order)
 		gfp |= __GFP_NORETRY | __GFP_NOWARN;
 	new = filemap_alloc_folio(gfp, order);
+	if (new && mapped)
+		try_to_migrate(old, TTU_SYNC);
+	if (new && rental_exchange(old, new)) {
+		if (mapped)
+			remove_migration_ptes(old, new, 0);
+		trace_rental_replace(old, new);
+		return new;
+	}
+	if (new && mapped)
+		remove_migration_ptes(old, old, 0);
+	folio_add_lru(old);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
-	__folio_set_locked(new);
-	if (folio_test_private_2(old) ||
-	    (folio_needs_release(old) && !filemap_release_folio(old, 0)))
-		goto busy;
-	if (mapped)
-		try_to_migrate(old, 0);
-	if (folio_mapped(old) || folio_test_dirty(old) || folio_test_writeback(old))
-		goto busy_mapped;
-	rental_exchange(old, new);
-	folio_put_refs(old, folio_nr_pages(old));
-	if (mapped)
-		remove_migration_ptes(old, new, 0);
-	trace_rental_replace(old, new);
-	return new;
-
-busy_mapped:
-	if (mapped)
-		remove_migration_ptes(old, old, 0);
-busy:
-	rental_put_new(new);
+	folio_put(new);
 	return ERR_PTR(-EBUSY);
 }
 
 /* Drop a locked, clean folio from the page cache; false if that is not possible now. */
 static bool rental_discard(struct folio *folio)
 {
+	enum ttu_flags flags = TTU_BATCH_FLUSH;
+
+	if (folio_test_large(folio))
+		flags |= TTU_SYNC;
+	if (folio_test_pmd_mappable(folio))
+		flags |= TTU_SPLIT_HUGE_PMD;
 	if (folio_mapped(folio))
-		try_to_unmap(folio, TTU_BATCH_FLUSH);
+		try_to_unmap(folio, flags);
 	return mapping_evict_folio(folio->mapping, folio);
+}
+
+/* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
+static void rental_wait(unsigned int times)
+{
+	if (times % 128 == 0)
+		lru_add_drain_all();
+	else
+		usleep_range(50, 200);
+}
+
+/*
+ * What is to be written instead of @old, which is locked and stays so: a folio of other memory,
+ * locked, or @old, if it cannot leave now.
+ */
+static struct folio *rental_to_write(struct folio *old, bool nowait)
+{
+	struct rental *r = rental_at_folio(old);
+	unsigned int times = 0;
+	struct folio *new;
+	gfp_t gfp;
+
+	/* dirty: it could not leave when it was written to first */
+	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN || folio_test_dirty(old))
+		return old;
+	/* Reclaim must not wait for somebody who waits for this folio. */
+	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
+	if (nowait)
+		gfp |= __GFP_NOWARN;
+	lru_add_drain();
+	while ((new = rental_replace(old, gfp)) == ERR_PTR(-EBUSY)) {
+		if (nowait || times == RENTAL_WRITE_WAITS)
+			break;
+		rental_wait(times++);
+	}
+	if (!IS_ERR(new))
+		rental_count(r, RENTAL_replaced, folio_nr_pages(new));
+	else if (nowait)
+		new = ERR_PTR(-EAGAIN);
+	/* A small one has to leave; a large one is moved in parts, if need be. */
+	else if (new == ERR_PTR(-EBUSY) || folio_test_large(old))
+		new = old;
+	return new;
 }
 
 struct folio *__rental_before_write(struct folio *old, bool nowait)
 {
-	struct rental *r = rental_at_folio(old);
-	gfp_t gfp;
-	struct folio *new;
-	bool dropped;
+	struct folio *new = rental_to_write(old, nowait);
 
-	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN)
-		return old;
-	/* Reclaim must not wait for somebody who waits for this folio. */
-	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
-	new = rental_replace(old, nowait ? gfp | __GFP_NOWARN : gfp);
-	if (new == ERR_PTR(-EBUSY))
-		return old;
-	if (!IS_ERR(new)) {
-		rental_count(r, RENTAL_replaced, folio_nr_pages(new));
-	} else if (folio_test_large(old)) {
-		/* No large folio is to be had: what is read again may be small. */
-		dropped = rental_discard(old);
-		try_to_unmap_flush();
-		if (!dropped)
-			return old;
-		new = NULL;
-	} else if (nowait) {
-		new = ERR_PTR(-EAGAIN);
+	if (new != old) {
+		folio_unlock(old);
+		folio_put(old);
 	}
-	folio_unlock(old);
-	folio_put(old);
 	return new;
 }
 
 vm_fault_t __rental_fault(struct folio *folio)
 {
+	vm_fault_t ret = VM_FAULT_NOPAGE;
 	struct folio *new;
 
-	folio_get(folio); /* the caller needs his own */
 	folio_lock(folio);
-	if (!folio->mapping) {
-		folio_unlock(folio);
-		folio_put(folio);
-		return VM_FAULT_NOPAGE;
+	if (folio->mapping) {
+		new = rental_to_write(folio, false);
+		if (new == folio) {
+			ret = 0;
+		} else if (IS_ERR(new)) {
+			ret = VM_FAULT_OOM;
+		} else {
+			folio_unlock(new);
+			folio_put(new);
+		}
 	}
-	new = __rental_before_write(folio, false);
-	if (IS_ERR(new))
-		return VM_FAULT_OOM;
-	if (new) {
-		folio_unlock(new);
-		folio_put(new);
-	}
-	return new == folio ? 0 : VM_FAULT_NOPAGE;
-}
-
-/*
- * Who has a reference to a folio of other memory may write through it, since it was mapped
- * writable once: so there must be none, but for the page cache's and reclaim's. And who wrote
- * and is gone has marked it dirty before.
- */
-static bool rental_freeze(struct folio *folio)
-{
-	int refs = 1 + folio_nr_pages(folio);
-
-	if (!folio_ref_freeze(folio, refs))
-		return false;
-	if (!folio_mapped(folio) && !folio_test_dirty(folio) && !folio_test_writeback(folio))
-		return true;
-	folio_ref_unfreeze(folio, refs);
-	return false;
+	folio_unlock(folio);
+	return ret;
 }
 
 bool __rental_take_over(struct folio *folio)
 {
 	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
-	struct folio *new = NULL;
+	struct folio *new;
 
 	if (folio_test_anon(folio) || !folio->mapping || !folio_test_uptodate(folio) ||
-	    folio_test_private(folio) || folio_test_private_2(folio) ||
-	    rental_at_folio(folio) || !rental_may_lend(folio->mapping))
+	    folio_test_dirty(folio) || rental_at_folio(folio) ||
+	    !rental_may_lend(folio->mapping))
 		return false;
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
@@ -488,17 +480,15 @@ bool __rental_take_over(struct folio *folio)
 		new = rental_folio(r, folio_order(folio));
 		if (!new)
 			continue;
-		__folio_set_locked(new);
-		if (!rental_freeze(folio)) {
-			rental_put_new(new);
-			return false;
+		if (rental_exchange(folio, new)) {
+			rental_count(r, RENTAL_taken_over, folio_nr_pages(new));
+			trace_rental_take_over(folio, new);
+			folio_unlock(new);
+			folio_put(new);
+			return true;
 		}
-		rental_exchange(folio, new);
-		rental_count(r, RENTAL_taken_over, folio_nr_pages(new));
-		trace_rental_take_over(folio, new);
-		folio_unlock(new);
 		folio_put(new);
-		return true;
+		return false;
 	}
 	return false;
 }
@@ -545,8 +535,8 @@ static bool rental_migrate(struct folio *folio)
 }
 
 /*
- * The folio that has a lent frame, with a reference; NULL if it is on its way: not yet in
- * anybody's hands, or in nobody's any more.
+ * The folio that has a lent frame, with a reference; NULL if it is in nobody's hands any more.
+ * Without a mapping it is not in the page cache: not yet, and must not be locked, or not any more.
  */
 static struct folio *rental_get(const struct rental *r, unsigned long frame)
 {
@@ -555,7 +545,7 @@ static struct folio *rental_get(const struct rental *r, unsigned long frame)
 
 	if (!folio_try_get(folio))
 		return NULL;
-	if (page_folio(page) == folio && test_bit(frame, r->lent) && folio->mapping)
+	if (page_folio(page) == folio && test_bit(frame, r->lent))
 		return folio;
 	folio_put(folio);
 	return NULL;
@@ -590,7 +580,7 @@ static void rental_clean(struct work_struct *work)
 
 	lru_add_drain_all();
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
-		if (folio_test_dirty(folio) || folio_test_writeback(folio))
+		if (folio->mapping && (folio_test_dirty(folio) || folio_test_writeback(folio)))
 			again |= !rental_migrate(folio);
 		else
 			folio_put(folio);
@@ -604,24 +594,23 @@ static void rental_clean(struct work_struct *work)
 
 static void rental_tell(const struct rental *r, struct folio *folio, const char *what)
 {
-	const struct address_space *mapping = READ_ONCE(folio->mapping);
-	const struct inode *host = mapping ? READ_ONCE(mapping->host) : NULL;
+	const char *dev = "no file";
+	unsigned long ino = 0;
 
-	pr_warn_ratelimited("%s: not returned: page %#lx of %s inode %lu, offset %lu, %s%s (%d references)\n",
-			    r->cma->name, folio_pfn(folio),
-			    host ? host->i_sb->s_id : "no", host ? host->i_ino : 0,
-			    folio->index, what,
-			    folio_maybe_dma_pinned(folio) ? ", pinned for a device" : "",
-			    folio_ref_count(folio) - 1);
-}
-
-/* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
-static void rental_wait(unsigned int times)
-{
-	if (times % 128 == 0)
-		lru_add_drain_all();
-	else
-		usleep_range(50, 200);
+	/* The file stays as long as a folio of it is locked. */
+	if (READ_ONCE(folio->mapping) && folio_trylock(folio)) {
+		if (folio->mapping) {
+			dev = folio->mapping->host->i_sb->s_id;
+			ino = folio->mapping->host->i_ino;
+		}
+		pr_warn_ratelimited("%s: not returned: page %#lx of %s, inode %lu, offset %lu, %s%s\n",
+				    r->cma->name, folio_pfn(folio), dev, ino, folio->index, what,
+				    folio_maybe_dma_pinned(folio) ? ", pinned for a device" : "");
+		folio_unlock(folio);
+	} else {
+		pr_warn_ratelimited("%s: not returned: page %#lx, %s by %d\n", r->cma->name,
+				    folio_pfn(folio), what, folio_ref_count(folio) - 1);
+	}
 }
 
 /*
@@ -641,17 +630,18 @@ static bool rental_held(const struct folio *folio)
 static bool rental_still_held(const struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long frame = READ_ONCE(r->held);
+	unsigned int times = 1;
 	struct folio *folio;
-	bool held;
 
 	if (frame < start || frame >= end)
 		return false;
 	folio = rental_get(r, frame);
 	if (!folio)
 		return false;
-	held = rental_held(folio);
+	while (rental_held(folio) && times < 10)
+		rental_wait(times++);
 	folio_put(folio);
-	return held;
+	return times == 10;
 }
 
 /*
@@ -661,25 +651,26 @@ static bool rental_still_held(const struct rental *r, unsigned long start, unsig
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
 	bool again = time_before(jiffies, READ_ONCE(r->held_until));
-	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times;
-	unsigned long frame = start, until, last;
+	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times = 0;
+	unsigned long frame = start, begin, waited = 0;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
 		return -EBUSY;
-	last = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
 	while ((folio = rental_next(r, &frame, end))) {
-		until = jiffies + msecs_to_jiffies(ms);
-		for (times = 0; rental_held(folio); times++) {
-			if (time_after(jiffies, until) || time_after(jiffies, last)) {
-				rental_tell(r, folio, "in use");
+		begin = jiffies;
+		while (rental_held(folio)) {
+			if (time_after(jiffies, begin + msecs_to_jiffies(ms)) ||
+			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
+				rental_tell(r, folio, "held");
 				WRITE_ONCE(r->held, folio_pfn(folio) - r->cma->base_pfn);
 				WRITE_ONCE(r->held_until, jiffies + HZ / 10);
 				folio_put(folio);
 				return -EBUSY;
 			}
-			rental_wait(times);
+			rental_wait(times++);
 		}
+		waited += jiffies - begin;
 		folio_put(folio);
 		cond_resched();
 	}
@@ -727,6 +718,7 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 		if (rental_in_use(folio))
 			active += folio_nr_pages(folio);
 		folio_put(folio);
+		cond_resched();
 	}
 	room = rental_free_pages(pgdat);
 	if (room < active)
@@ -734,7 +726,7 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 
 	frame = start;
 	while (room && (folio = rental_next(r, &frame, end))) {
-		if (rental_in_use(folio) && folio_nr_pages(folio) <= room &&
+		if (rental_in_use(folio) && folio_nr_pages(folio) <= room && folio->mapping &&
 		    folio_trylock(folio)) {
 			new = ERR_PTR(-EBUSY);
 			if (folio->mapping && folio_test_uptodate(folio))
@@ -755,29 +747,6 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 	}
 }
 
-/* Get rid of a locked folio in a range that is returned. If it stays it is tried again. */
-static void rental_vacate(struct rental *r, struct folio *folio)
-{
-	long nr = folio_nr_pages(folio);
-	struct folio *new;
-
-	if (!folio->mapping)
-		return; /* whoever removed it frees it */
-	if (rental_discard(folio)) {
-		rental_count(r, RENTAL_discarded, nr);
-		return;
-	}
-	/* what cannot be unmapped is mlocked */
-	if (!folio_mapped(folio) || folio_test_dirty(folio) || folio_test_writeback(folio))
-		return;
-	new = rental_replace(folio, GFP_HIGHUSER_MOVABLE);
-	if (!IS_ERR(new)) {
-		rental_count(r, RENTAL_moved_out, nr);
-		folio_unlock(new);
-		folio_put(new);
-	}
-}
-
 /* One pass over the range: true if nothing is lent of it any more. */
 static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned long end)
 {
@@ -788,19 +757,23 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 	folio_batch_init(&batch);
 	while ((folio = rental_next(r, &frame, end))) {
 		long nr = folio_nr_pages(folio);
+		bool stays = false;
 
-		if (folio_trylock(folio)) {
-			rental_vacate(r, folio);
+		if (READ_ONCE(folio->mapping) && folio_trylock(folio)) {
+			if (folio->mapping) {
+				stays = !rental_discard(folio);
+				rental_count(r, RENTAL_discarded, stays ? 0 : nr);
+			}
+			/* mlocked; dirty, of scheme "noclean" or for want of a better way */
+			stays = stays && (folio_mapped(folio) || folio_test_dirty(folio) ||
+					  folio_test_writeback(folio));
 			folio_unlock(folio);
 		}
-		/* only where it may be dirty, or where somebody slipped through */
-		if (folio_test_dirty(folio) || folio_test_writeback(folio)) {
+		if (stays) {
 			if (rental_migrate(folio))
 				rental_count(r, RENTAL_moved_out, nr);
 			cond_resched();
-			continue;
-		}
-		if (!folio_batch_add(&batch, folio)) {
+		} else if (!folio_batch_add(&batch, folio)) {
 			try_to_unmap_flush();
 			folios_put(&batch);
 			cond_resched();
@@ -821,22 +794,38 @@ static void rental_forget_poisoned(struct rental *r, unsigned long frame, unsign
 			rental_frames_home(r, frame, 1);
 }
 
+static unsigned long rental_nr_lent_in(struct rental *r, unsigned long start,
+				       unsigned long end)
+{
+	unsigned long flags, first = start, last, nr = 0;
+
+	/* behind whoever cleared the last bit */
+	spin_lock_irqsave(&r->lock, flags);
+	for_each_set_bitrange_from(first, last, r->lent, end)
+		nr += last - first;
+	spin_unlock_irqrestore(&r->lock, flags);
+	return nr;
+}
+
 static int rental_return(struct rental *r, unsigned long start, unsigned long end)
 {
-	unsigned long until, flags, frame = start;
+	unsigned long until = 0, frame = start, left = end - start + 1, before;
 	struct folio *folio;
 	unsigned int times = 0;
-	bool home;
 	int ret;
 
+	rental_forget_poisoned(r, start, end);
 	ret = rental_find_pins(r, start, end);
 	if (!ret && READ_ONCE(r->scheme) == RENTAL_ADAPTIVE)
 		rental_activate(r, start, end);
 
-	until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
 	while (!ret && !rental_vacate_range(r, start, end)) {
 		rental_forget_poisoned(r, start, end);
-		if (time_after(jiffies, until)) {
+		before = left;
+		left = rental_nr_lent_in(r, start, end);
+		if (left < before) {
+			until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
+		} else if (time_after(jiffies, until)) {
 			folio = rental_next(r, &frame, end);
 			if (folio) {
 				rental_tell(r, folio, "does not come home");
@@ -848,11 +837,7 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 	}
 	if (ret)
 		rental_count(r, RENTAL_busy, 1);
-	/* behind whoever cleared the last bit */
-	spin_lock_irqsave(&r->lock, flags);
-	home = find_next_bit(r->lent, end, start) >= end;
-	spin_unlock_irqrestore(&r->lock, flags);
-	return home ? 0 : ret;
+	return rental_nr_lent_in(r, start, end) ? ret : 0;
 }
 
 /* ------ the policy ---------------------------------------------------- */

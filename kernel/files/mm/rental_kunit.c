@@ -37,6 +37,10 @@ static const struct address_space_operations kunit_aops = {
 	.migrate_folio = filemap_migrate_folio,
 };
 
+static const struct file_operations kunit_fops = {
+	.read_iter = generic_file_read_iter,
+};
+
 static struct address_space *kunit_mapping(struct rental_kunit *k)
 {
 	return &k->inode.i_data;
@@ -410,11 +414,11 @@ static void rental_test_ranges(struct kunit *test)
 static void kunit_write(struct kunit *test, unsigned int order)
 {
 	struct rental_kunit *k = test->priv;
-	struct folio *old = kunit_read(test, 0, order), *new;
 	pgoff_t i, nr = 1UL << order;
+	struct folio *new;
 
-	lru_add_drain_all();
-	KUNIT_EXPECT_TRUE(test, kunit_ours(k, old));
+	folio_put(kunit_read(test, 0, order));
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, nr);
 	new = __filemap_get_folio(kunit_mapping(k), nr - 1, FGP_WRITEBEGIN, GFP_KERNEL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
@@ -423,15 +427,10 @@ static void kunit_write(struct kunit *test, unsigned int order)
 	KUNIT_EXPECT_EQ(test, folio_order(new), order);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), nr);
 	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, nr);
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i++)
 		kunit_check_page(test, new, i);
-		kunit_check_page(test, old, i); /* for who has it */
-	}
-	KUNIT_EXPECT_NULL(test, old->mapping);
 	folio_unlock(new);
 	folio_put(new);
-	KUNIT_EXPECT_EQ(test, k->r->nr_lent, nr);
-	folio_put(old);
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
 	kunit_check(test);
 }
@@ -464,9 +463,9 @@ static void rental_test_fault(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_read(test, 0, 0);
 
-	lru_add_drain_all();
 	KUNIT_EXPECT_EQ(test, rental_fault(folio), VM_FAULT_NOPAGE);
 	KUNIT_EXPECT_NULL(test, folio->mapping);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 1); /* until the fault is over */
 	/* as if it was truncated */
 	KUNIT_EXPECT_EQ(test, rental_fault(folio), VM_FAULT_NOPAGE);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
@@ -477,19 +476,28 @@ static void rental_test_fault(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Who holds a page keeps it where it is, but for no longer than he holds it. */
 static void rental_test_slipped(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
-	struct folio *folio = kunit_read(test, 0, 0);
+	struct folio *folio = kunit_read(test, 0, 0), *new;
 
-	lru_add_drain_all();
-	folio_lock(folio);
+	kunit_fill(test, 1, 1);
+	/* who does not wait does not write to it, and who does not know that it is held, waits */
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN | FGP_NOWAIT, GFP_NOWAIT);
+	KUNIT_EXPECT_PTR_EQ(test, new, ERR_PTR(-EAGAIN));
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_EXPECT_PTR_EQ(test, new, folio);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 0);
 	folio_mark_dirty(folio);
 	folio_unlock(folio);
 	folio_put(folio);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_slipped), 1);
 	flush_delayed_work(&k->r->clean_work);
-	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 2);
+	folio_put(folio);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 1);
 	folio = filemap_get_folio(kunit_mapping(k), 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
@@ -568,6 +576,7 @@ static int rental_kunit_init(struct kunit *test)
 	k->sb.s_bdi = k->bdi;
 	inode->i_sb = &k->sb;
 	inode->i_mode = S_IFREG;
+	inode->i_fop = &kunit_fops;
 	inode->i_mapping = &inode->i_data;
 	inode->i_data.host = inode;
 	inode->i_data.a_ops = &kunit_aops;

@@ -76,11 +76,11 @@ static inline bool rental_free(struct page *page, unsigned int order)
  * @nowait: do not sleep
  *
  * If it is lent, a folio of other memory takes its place, with the caller's lock and
- * reference. One that cannot leave stays: rental_dirtied() will know.
+ * reference. One that somebody else holds stays: rental_dirtied() will know.
  *
  * Context: may sleep unless @nowait. Return: the folio to write to. If it is not @folio, that
- * is not locked any more, and the caller's reference is gone: NULL, it was dropped and can
- * be read again; ERR_PTR(-ENOMEM), or ERR_PTR(-EAGAIN) if @nowait.
+ * is not locked any more, and the caller's reference is gone: ERR_PTR(-ENOMEM), or
+ * ERR_PTR(-EAGAIN) if @nowait.
  */
 static inline struct folio *rental_before_write(struct folio *folio, bool nowait)
 {
@@ -114,8 +114,8 @@ static inline bool rental_spared(struct folio *folio)
 
 /*
  * Reclaim may evict a folio: clean, locked, isolated. If an area has room and nobody else has
- * a reference to it, a folio there takes its place in the page cache; @folio is as after
- * __remove_mapping() then, and true is returned.
+ * a reference to it, a folio there takes its place in the page cache, and true is returned:
+ * reclaim has the last reference to @folio then, or somebody who comes too late has it.
  */
 static inline bool rental_take_over(struct folio *folio)
 {
