@@ -33,9 +33,21 @@ class Round:
     must: str  # GCMA_MUST of the programs: words of resources[] in cma_util.c
     programs: tuple[str, ...] = ("gcma_*",)  # shell patterns
     prepare: str = ""  # a line of shell
+    on_slow: tuple[str, ...] | None = None  # instead, on kernels that check each access
 
     def runs(self, program: str) -> bool:
         return any(fnmatchcase(program, pattern) for pattern in self.programs)
+
+    def on(self, kernel: Kernel) -> "Round":
+        """The round as it is on a kernel."""
+        if self.on_slow is None or not slow(kernel):
+            return self
+        return replace(self, programs=self.on_slow)
+
+
+def slow(kernel: Kernel) -> bool:
+    """Whether the kernel checks each access."""
+    return any(kernel.config.get(f"CONFIG_{name}") == "y" for name in ("KASAN", "KCSAN"))
 
 
 _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
@@ -69,6 +81,7 @@ ROUNDS = (
         f"{_ANY} policy rental",
         ("rental_*", *_CONTENT),
         _GENERATIONS.format("n"),
+        ("rental_*",),
     ),
     Round(
         "rental, generations",
@@ -76,6 +89,7 @@ ROUNDS = (
         f"{_ANY} policy rental",
         ("rental_returns", "rental_race", "gcma_fsx", "gcma_race"),
         _GENERATIONS.format("y"),
+        ("rental_race",),
     ),
 )
 # for a kernel without any of our policies
@@ -129,7 +143,7 @@ def run(
     `advance` is told what share of the programs has ended.
     """
     rounds = [each for each in ROUNDS if kernel.has(systems.offering(each.machine.policy))]
-    parts = [part for one in rounds or [PLAIN] for part in _parts(one, programs)]
+    parts = [part for one in rounds or [PLAIN] for part in _parts(one.on(kernel), programs)]
     total = sum(len(part.programs) for part in parts)
     ended = 0
 
@@ -190,12 +204,11 @@ def run_round(
     results = share / place
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    slow = any(kernel.config.get(f"CONFIG_{name}") == "y" for name in ("KASAN", "KCSAN"))
     must = each.must + (_FAULTS if kernel.config.get("CONFIG_FAILSLAB") == "y" else "")
     result = boot.system(
         kernel,
         each.machine,
-        script(programs, place, must, each.prepare, soak=soak, slow=slow),
+        script(programs, place, must, each.prepare, soak=soak, slow=slow(kernel)),
         share=share,
         timeout=SOAK_SECONDS if soak else timeout,
         listener=listener,

@@ -85,9 +85,15 @@ static void rental_count(struct rental *r, enum rental_counter counter, long nr)
 
 /* ------ the pool ------------------------------------------------------ */
 
+static unsigned int rental_nr(void)
+{
+	/* The areas with smaller numbers are there: pairs with rental_create(). */
+	return smp_load_acquire(&rental_nr_areas);
+}
+
 static struct rental *rental_at(unsigned long pfn)
 {
-	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+	unsigned int i, nr = rental_nr();
 
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
@@ -123,14 +129,16 @@ bool __rental_spared(struct folio *folio)
 {
 	struct rental *r = rental_at_folio(folio);
 
+	/* It may change at once. */
 	return r && data_race(r->nr_idle) > r->cma->count / RENTAL_ROOM;
 }
 
 unsigned long __rental_nr_lent(void)
 {
-	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+	unsigned int i, nr = rental_nr();
 	unsigned long sum = 0;
 
+	/* a sum of numbers that change */
 	for (i = 0; i < nr; i++)
 		sum += data_race(rental_areas[i]->nr_lent);
 	return sum;
@@ -178,6 +186,7 @@ static unsigned long rental_lend_frames(struct rental *r, unsigned long nr)
 {
 	unsigned long count = r->cma->count, flags, frame;
 
+	/* Without the lock: most areas are full most of the time. */
 	if (data_race(r->nr_idle) < nr)
 		return count;
 	spin_lock_irqsave(&r->lock, flags);
@@ -273,7 +282,7 @@ static bool rental_may_lend(struct address_space *mapping)
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,
 			     bool write)
 {
-	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+	unsigned int i, nr = rental_nr();
 	struct folio *folio;
 
 	if (order > pageblock_order || !rental_may_lend(mapping))
@@ -465,7 +474,7 @@ vm_fault_t __rental_fault(struct folio *folio)
 
 bool __rental_take_over(struct folio *folio)
 {
-	unsigned int i, nr = smp_load_acquire(&rental_nr_areas);
+	unsigned int i, nr = rental_nr();
 	struct folio *new;
 
 	if (folio_test_anon(folio) || !folio->mapping || !folio_test_uptodate(folio) ||
@@ -502,7 +511,7 @@ void __rental_dirtied(struct folio *folio)
 	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN)
 		return;
 	rental_count(r, RENTAL_slipped, folio_nr_pages(folio));
-	trace_rental_slipped(folio);
+	trace_rental_slipped(folio, folio);
 	schedule_delayed_work(&r->clean_work, RENTAL_CLEAN_DELAY);
 }
 
@@ -714,6 +723,7 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 	unsigned long frame = start, active = 0, room;
 	struct folio *folio, *new;
 
+	lru_add_drain_all(); /* some are on their way to those in use */
 	while ((folio = rental_next(r, &frame, end))) {
 		if (rental_in_use(folio))
 			active += folio_nr_pages(folio);
@@ -747,7 +757,10 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 	}
 }
 
-/* One pass over the range: true if nothing is lent of it any more. */
+/*
+ * One pass over the range: true if nothing is lent of it any more. What is dropped is put when the
+ * TLBs are flushed, what is not at once: a writer may wait for the only reference.
+ */
 static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long frame = start;
@@ -757,27 +770,28 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 	folio_batch_init(&batch);
 	while ((folio = rental_next(r, &frame, end))) {
 		long nr = folio_nr_pages(folio);
-		bool stays = false;
+		bool dropped = false, stays = false;
 
 		if (READ_ONCE(folio->mapping) && folio_trylock(folio)) {
-			if (folio->mapping) {
-				stays = !rental_discard(folio);
-				rental_count(r, RENTAL_discarded, stays ? 0 : nr);
-			}
+			dropped = folio->mapping && rental_discard(folio);
+			if (dropped)
+				rental_count(r, RENTAL_discarded, nr);
+			else
+				try_to_unmap_flush(); /* it can be written to elsewhere */
 			/* mlocked; dirty, of scheme "noclean" or for want of a better way */
-			stays = stays && (folio_mapped(folio) || folio_test_dirty(folio) ||
-					  folio_test_writeback(folio));
+			stays = !dropped && (folio_mapped(folio) || folio_test_dirty(folio) ||
+					     folio_test_writeback(folio));
 			folio_unlock(folio);
 		}
-		if (stays) {
-			if (rental_migrate(folio))
-				rental_count(r, RENTAL_moved_out, nr);
-			cond_resched();
-		} else if (!folio_batch_add(&batch, folio)) {
-			try_to_unmap_flush();
-			folios_put(&batch);
-			cond_resched();
-		}
+		if (stays && rental_migrate(folio))
+			rental_count(r, RENTAL_moved_out, nr);
+		else if (!stays && !dropped)
+			folio_put(folio);
+		else if (dropped && folio_batch_add(&batch, folio))
+			continue;
+		try_to_unmap_flush();
+		folios_put(&batch);
+		cond_resched();
 	}
 	try_to_unmap_flush();
 	folios_put(&batch);
@@ -848,6 +862,7 @@ static int rental_revoke(struct cma_reserve *reserve, unsigned long frame,
 {
 	struct rental *r = reserve->tenants;
 	unsigned long flags, end = frame + count, first = frame, last;
+	u64 start;
 	bool home;
 	int ret;
 
@@ -860,9 +875,9 @@ static int rental_revoke(struct cma_reserve *reserve, unsigned long frame,
 	if (home)
 		return 0;
 	rental_count(r, RENTAL_returns, 1);
-	trace_rental_return_begin(r->cma->name, frame, count);
+	start = ktime_get_ns();
 	ret = rental_return(r, frame, end);
-	trace_rental_return_end(r->cma->name, frame, count, ret);
+	trace_rental_return(r->cma->name, frame, count, ret, ktime_get_ns() - start);
 	return ret;
 }
 
@@ -921,6 +936,7 @@ static int rental_create(struct cma_reserve *reserve)
 		set_pageblock_migratetype(pfn_to_page(pfn), MIGRATE_ISOLATE);
 	reserve->tenants = r;
 	rental_areas[rental_nr_areas] = r;
+	/* pairs with rental_nr() */
 	smp_store_release(&rental_nr_areas, rental_nr_areas + 1);
 	static_branch_inc(&rental_key);
 	return 0;
@@ -953,9 +969,9 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  * place in memory calls this when it is opened, and rent_memory() when it is closed (section
  * 3.1 of the paper). At first all of an area is lent.
  *
- * Context: process context, sleeps. Cost: O(@count); of a "rental" area at most
- * %RENTAL_PIN_MS + %RENTAL_RETURN_MS of waiting, and the time it takes to drop or move the
- * pages that are lent.
+ * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
+ * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
+ * are held, and no longer than that while no page comes home.
  * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
  * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
  * that is known, and the range stays lent.

@@ -40,7 +40,7 @@ enum rental_scheme {
  */
 struct rental {
 	struct cma *cma;
-	spinlock_t lock;
+	spinlock_t lock; /* of idle, lent, their numbers and hand */
 	unsigned long *idle;
 	unsigned long *lent;
 	unsigned long nr_idle;
@@ -59,7 +59,6 @@ static inline struct rental *rental_of(const struct cma *cma)
 	return cma->reserve && cma->reserve->ops == &rental_policy ?
 	       cma->reserve->tenants : NULL;
 }
-
 
 /* mm/vmscan.c */
 unsigned long reclaim_clean_file(struct pglist_data *pgdat, unsigned long nr);

@@ -53,64 +53,28 @@ DEFINE_EVENT(rental_move, rental_take_over,
 	TP_ARGS(from, to)
 );
 
-/* A lent page became dirty: a way to write is not known. */
-TRACE_EVENT(rental_slipped,
+/* A lent page was written to where it is, because somebody held it. */
+DEFINE_EVENT(rental_move, rental_slipped,
 
-	TP_PROTO(struct folio *folio),
+	TP_PROTO(struct folio *from, struct folio *to),
 
-	TP_ARGS(folio),
-
-	TP_STRUCT__entry(
-		__field(unsigned long, ino)
-		__field(pgoff_t, index)
-		__field(unsigned long, pfn)
-	),
-
-	TP_fast_assign(
-		__entry->ino = folio->mapping->host->i_ino;
-		__entry->index = folio->index;
-		__entry->pfn = folio_pfn(folio);
-	),
-
-	TP_printk("ino=%lx index=%lu pfn=0x%lx", __entry->ino, __entry->index,
-		  __entry->pfn)
+	TP_ARGS(from, to)
 );
 
-/* A range of which pages are lent is asked for. */
-TRACE_EVENT(rental_return_begin,
+/* A range of which pages were lent is returned (0), or not (-EBUSY). */
+TRACE_EVENT(rental_return,
 
-	TP_PROTO(const char *name, unsigned long frame, unsigned long count),
+	TP_PROTO(const char *name, unsigned long frame, unsigned long count, int ret,
+		 u64 ns),
 
-	TP_ARGS(name, frame, count),
-
-	TP_STRUCT__entry(
-		__string(name, name)
-		__field(unsigned long, frame)
-		__field(unsigned long, count)
-	),
-
-	TP_fast_assign(
-		__assign_str(name);
-		__entry->frame = frame;
-		__entry->count = count;
-	),
-
-	TP_printk("area=%s frame=%lu count=%lu", __get_str(name), __entry->frame,
-		  __entry->count)
-);
-
-/* It is returned (0), or not (-EBUSY). */
-TRACE_EVENT(rental_return_end,
-
-	TP_PROTO(const char *name, unsigned long frame, unsigned long count, int ret),
-
-	TP_ARGS(name, frame, count, ret),
+	TP_ARGS(name, frame, count, ret, ns),
 
 	TP_STRUCT__entry(
 		__string(name, name)
 		__field(unsigned long, frame)
 		__field(unsigned long, count)
 		__field(int, ret)
+		__field(u64, ns)
 	),
 
 	TP_fast_assign(
@@ -118,10 +82,11 @@ TRACE_EVENT(rental_return_end,
 		__entry->frame = frame;
 		__entry->count = count;
 		__entry->ret = ret;
+		__entry->ns = ns;
 	),
 
-	TP_printk("area=%s frame=%lu count=%lu ret=%d", __get_str(name), __entry->frame,
-		  __entry->count, __entry->ret)
+	TP_printk("area=%s frame=%lu count=%lu ret=%d ns=%llu", __get_str(name),
+		  __entry->frame, __entry->count, __entry->ret, __entry->ns)
 );
 
 #endif /* _TRACE_RENTAL_H */

@@ -114,11 +114,11 @@ static void none_slipped(void)
 		fail("%lu pages were found dirty in the area", count_of("slipped") - slipped);
 }
 
-static void expect_few_reads(unsigned long before)
+static void expect_few_reads(unsigned long before, unsigned long pages)
 {
 	unsigned long bytes = disk_reads(&volume) - before;
 
-	if (bytes > METADATA)
+	if (bytes > METADATA + pages * page_size)
 		fail("%lu bytes were read from the disk again", bytes);
 }
 
@@ -232,7 +232,7 @@ static void mlocked_pages(void)
 	}
 	if (count_of("moved_out") - moved < pages)
 		fail("of %zu mlocked pages %lu were moved", pages, count_of("moved_out") - moved);
-	expect_few_reads(disk);
+	expect_few_reads(disk, 0);
 	map_check(map, 1, bytes);
 	close(buffer);
 	none_slipped();
@@ -362,6 +362,10 @@ static void wait_until_lent(void)
 	fail("few of the pages are lent: nothing is tested");
 }
 
+/*
+ * Who writes to a page that a return or this process just looks at may write to it where it is,
+ * but not for long.
+ */
 static void taken_while(void (*work)(void))
 {
 	pid_t pids[WORKERS];
@@ -377,14 +381,15 @@ static void taken_while(void (*work)(void))
 		int buffer;
 
 		wait_until_lent();
-		expect_clean();
+		wait_until_clean();
 		buffer = take_all();
 		usleep(20000);
 		close(buffer);
 	}
 	for (worker = 0; worker < WORKERS; worker++)
 		stop(pids[worker]);
-	none_slipped();
+	wait_until_clean();
+	diag("%lu pages were written to in the area", count_of("slipped") - slipped);
 }
 
 static void read_meanwhile(void)
@@ -462,7 +467,6 @@ static void scheme_switched(void)
 {
 	size_t bytes = MIB(2);
 	char *model = page_buffer(bytes);
-	unsigned int waits = 0;
 	int fd;
 
 	set_up("noclean");
@@ -472,9 +476,7 @@ static void scheme_switched(void)
 	if (!area_unclean())
 		fail("no page that was written to is lent: nothing is tested");
 	set_scheme("clean");
-	while (area_unclean() && waits++ < WAITS / 10)
-		usleep(50000);
-	expect_clean();
+	wait_until_clean();
 	expect_model(fd, model, bytes);
 	close(take_all());
 	forget(fd);
@@ -532,7 +534,7 @@ static void adaptive(void)
 	if (activated + FEW < pages)
 		fail("of %zu pages in use %lu were moved", pages, activated);
 	file_check(used, 1, bytes);
-	expect_few_reads(disk);
+	expect_few_reads(disk, FEW);
 	/* of the generations all may count as young */
 	page_cache_state(once, &cs);
 	if (!multi_gen() && (cs.nr_cache > FEW || discarded + FEW < pages))
@@ -588,7 +590,7 @@ static void refused_for_pin(bool mapped)
 		fail("of %lu lent pages %lu are left, %lu were discarded", lent, count_of("lent"),
 		     count_of("discarded") - discarded);
 	file_check(fd, 1, bytes);
-	expect_few_reads(disk);
+	expect_few_reads(disk, 0);
 	expect_lent(fd, pages);
 
 	/* There is room beside it. */
@@ -647,7 +649,7 @@ static void lazy_migration(void)
 	if (lent < pages / 4 * 3 || taken_over < lent)
 		fail("pages that were to be evicted were not taken over");
 	file_check(fd, 1, bytes);
-	expect_few_reads(disk);
+	expect_few_reads(disk, 0);
 	expect_clean();
 	close(take_all());
 	file_check(fd, 1, bytes);

@@ -14,6 +14,7 @@
 #define PAGEMAP_PFN	((1ull << 55) - 1)
 #define LOOKS		1000	/* at a page that is on its way */
 #define FORGET_TRIES	100
+#define CLEAN_TRIES	1000
 #define CHUNK		512	/* pages whose flags are read at once */
 #define HUGE		MIB(16)	/* of the hog, while there is plenty */
 #define PLENTY_KIB	(64 << 10)
@@ -237,6 +238,13 @@ void expect_clean(void)
 		fail("%lu pages do not belong there (%lu dirty, %lu being written, %lu anonymous)",
 		     count, area_pages_with(FLAG(KPF_DIRTY)), area_pages_with(FLAG(KPF_WRITEBACK)),
 		     area_pages_with(FLAG(KPF_ANON)));
+}
+
+void wait_until_clean(void)
+{
+	for (int tries = 0; area_unclean() && tries < CLEAN_TRIES; tries++)
+		usleep(10000);
+	expect_clean();
 }
 
 void forget(int fd)

@@ -47,6 +47,7 @@ void expect_lent(int fd, size_t pages);			/* or nothing would be tested */
 unsigned long area_pages_with(u64 flags);		/* one of them */
 unsigned long area_unclean(void);
 void expect_clean(void);				/* dirty, anonymous, ... */
+void wait_until_clean(void);				/* what somebody held moves out */
 
 /* Out of the page cache: what is read next comes from the disk. */
 void forget(int fd);

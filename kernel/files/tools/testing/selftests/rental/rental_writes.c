@@ -44,7 +44,6 @@
 #define SIZE		(PAGE(PAGES) - 1000)	/* the last page is not full */
 #define SWAP_FILE	MIB(4)
 #define SWAPPED		KIB(512)
-#define MOVED_MS	5000	/* until who was held is moved out */
 
 static const struct kind *kind;
 static struct volume volume;
@@ -172,21 +171,18 @@ static void compare(const char *what)
 	munmap(map, mapped);
 }
 
-/* Written to while somebody held them, who lets go of them now: they move out. */
+/*
+ * Written to while somebody held them, who lets go of them now: they move out. What the journal
+ * holds is written out before that, and may stay.
+ */
 static void check_moved(void)
 {
-	u64 until = now_ns() + MOVED_MS * 1000000ull, pfns[PAGES_MAX];
-	size_t lent, pages = pages_in(file.size);
-
-	do {
-		usleep(10000);
-		lent = 0;
-		find_pages(file.fd, pfns, pages);
-		for (size_t i = 0; i < pages; i++)
-			lent += file.written[i] && in_area(pfns[i]);
-	} while (lent && now_ns() < until);
-	if (lent)
-		fail("%zu pages that were written to are not moved out", lent);
+	if (strstr(kind->volume.name, "journaled")) {
+		MUST(fsync(file.fd));
+		memset(file.written, 0, sizeof(file.written));
+		file.others_stay = false;
+	}
+	wait_until_clean();
 	file.slipped = count_of("slipped");
 	file.held = false;
 }
@@ -1106,7 +1102,8 @@ static void truncate_extend(void)
 		MUST(ftruncate(file.fd, cuts[i]));
 		memset(file.model + cuts[i], 0, file.size - cuts[i]);
 		file.size = cuts[i];
-		if (cuts[i] % 1024)
+		/* btrfs writes the page when the file grows again */
+		if (cuts[i] % 1024 && strcmp(kind->volume.type, "btrfs"))
 			mark_edges(cuts[i], 0);
 		check_places();
 		compare("after the cut");
@@ -1327,14 +1324,23 @@ static const struct test {
 	{ swap_file, "swapping to the file" },
 };
 
+/* On kernels that check each access each test has one kind of filesystem. */
+static bool wanted(unsigned int k, unsigned int test)
+{
+	return !slow_kernel() || test % nr_kinds == k;
+}
+
 int main(void)
 {
-	start(nr_kinds * ARRAY_SIZE(tests));
-	for (kind = kinds; kind < kinds + nr_kinds; kind++) {
+	start(slow_kernel() ? ARRAY_SIZE(tests) : nr_kinds * ARRAY_SIZE(tests));
+	for (unsigned int k = 0; k < nr_kinds; k++) {
+		kind = kinds + k;
 		volume_open(&volume, &kind->volume);
 		for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
-			run(tests[i].fn, NEED_NOTHING, "%s: no lent page is written to by %s",
-			    kind->volume.name, tests[i].name);
+			if (wanted(k, i))
+				run(tests[i].fn, NEED_NOTHING,
+				    "%s: no lent page is written to by %s", kind->volume.name,
+				    tests[i].name);
 		volume_close(&volume);
 	}
 	return finish();
