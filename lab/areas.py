@@ -22,6 +22,7 @@ class AreaStatus(NamedTuple):
     name: str
     policy: str
     swap_policy: str | None
+    scheme: str | None  # of rental memory
     total_pages: int | None
     available_pages: int | None  # not held by a primary
     tenants_file: int | None
@@ -38,11 +39,21 @@ class AreaStatus(NamedTuple):
     moved_aside: int | None
     put_back: int | None
     written_back: int | None
+    lent: int | None
+    lends: int | None
+    taken_over: int | None
+    replaced: int | None
+    discarded: int | None
+    activated: int | None
+    moved_out: int | None
+    slipped: int | None
+    returns: int | None
+    busy: int | None
     alloc_pages_success: int | None
     alloc_pages_fail: int | None
 
 
-NUMBERS = AreaStatus._fields[3:]
+NUMBERS = AreaStatus._fields[4:]
 
 
 def read(sysfs: Path = SYSFS) -> list[AreaStatus]:
@@ -57,6 +68,7 @@ def _area(folder: Path) -> AreaStatus:
         folder.name,
         _text(folder / "policy") or "movable",
         _text(folder / "swap_policy"),
+        _text(folder / "scheme"),
         **{name: _number(folder / name) for name in NUMBERS},
     )
 
@@ -87,6 +99,10 @@ DIRTY_HEAD = (
     *("area", "swap policy", "dirty", "at most", "stores", "moved aside", "put back"),
     "written back",
 )
+LENT_HEAD = (
+    *("area", "scheme", "lent", "lends", "taken over", "replaced", "slipped", "discarded"),
+    *("activated", "moved out", "returns", "busy"),
+)
 TEXTS = 2  # columns on the left, the others are numbers
 
 
@@ -100,6 +116,10 @@ def table(areas: list[AreaStatus]) -> str:
     if dirty:
         title = "swapped-out pages in them that swap has no copy of"
         text += "\n" + _aligned(title, DIRTY_HEAD, dirty)
+    lent = [(area.name, area.scheme, *_lent_cells(area)) for area in areas if area.scheme]
+    if lent:
+        title = "pages of files that live in them (returns, busy: how often)"
+        text += "\n" + _aligned(title, LENT_HEAD, lent)
     return text
 
 
@@ -118,11 +138,10 @@ def _aligned(title: str, head: tuple[str, ...], body: list[tuple[str, ...]]) -> 
 
 def _cells(area: AreaStatus) -> list[str]:
     held = _minus(area.total_pages, area.available_pages)
-    tenants = None
-    if area.tenants_file is not None:
-        tenants = area.tenants_file + (area.tenants_swap or 0)
+    of_files = area.lent if area.tenants_file is None else area.tenants_file
+    tenants = None if of_files is None else of_files + (area.tenants_swap or 0)
     sizes = (
-        *(area.total_pages, held, area.tenants_file, area.tenants_swap),
+        *(area.total_pages, held, of_files, area.tenants_swap),
         _minus(area.available_pages, tenants),
     )
     events = (area.stores, area.loads, area.recycles, area.revoked, area.quarantined)
@@ -138,6 +157,14 @@ def _dirty_cells(area: AreaStatus) -> list[str]:
         *(_mib(pages) for pages in (area.tenants_dirty, area.dirty_max)),
         *(_count(pages) for pages in events),
     ]
+
+
+def _lent_cells(area: AreaStatus) -> list[str]:
+    events = (
+        *(area.lends, area.taken_over, area.replaced, area.slipped, area.discarded),
+        *(area.activated, area.moved_out, area.returns, area.busy),
+    )
+    return [_mib(area.lent), *(_count(number) for number in events)]
 
 
 def _minus(a: int | None, b: int | None) -> int | None:

@@ -23,7 +23,7 @@ from lab.errors import LabError
 from lab.ktap import Case
 from lab.source import Patch, Series
 
-SYSTEMS = ("reserve", "gcma", "swap", "dirty")  # whose patches have hooks
+SYSTEMS = ("reserve", "gcma", "swap", "dirty", "rental")  # whose patches have hooks
 SECONDS = 900  # of one program: what takes longer hangs
 MUTANT_SECONDS = 90  # one, as a rule
 SUFFIXES = (".c", ".h", ".S")

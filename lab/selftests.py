@@ -78,7 +78,7 @@ ROUNDS = (
     Round(
         "rental",
         _RENTAL,
-        f"{_ANY} policy rental",
+        f"{_ANY} policy rental sample",
         ("rental_*", *_CONTENT),
         _GENERATIONS.format("n"),
         ("rental_*",),
@@ -86,7 +86,7 @@ ROUNDS = (
     Round(
         "rental, generations",
         _RENTAL,
-        f"{_ANY} policy rental",
+        f"{_ANY} policy rental sample",
         ("rental_returns", "rental_race", "gcma_fsx", "gcma_race"),
         _GENERATIONS.format("y"),
         ("rental_race",),

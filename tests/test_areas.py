@@ -37,6 +37,24 @@ DIRTY = {
 }
 
 
+RENTAL = {
+    "policy": "rental",
+    "total_pages": "32768",
+    "available_pages": "24576",
+    "scheme": "lazy",
+    "lent": "8192",
+    "lends": "100000",
+    "taken_over": "4000",
+    "replaced": "30",
+    "slipped": "1",
+    "discarded": "5000",
+    "activated": "6",
+    "moved_out": "7",
+    "returns": "8",
+    "busy": "0",
+}
+
+
 @pytest.fixture
 def sysfs(tmp_path: Path) -> Path:
     """One gcma area, and one as a kernel without GCMA shows it."""
@@ -77,6 +95,24 @@ def test_swapped_out_pages_that_swap_has_no_copy_of_have_a_table_of_their_own(sy
     assert reserved.split() == [
         *("reserved", "put-back", "2.0", "64.0"),
         *("2,000", "0", "1,024", "7"),
+    ]
+
+
+def test_lent_pages_have_a_table_of_their_own(sysfs: Path) -> None:
+    (sysfs / "screen").mkdir()
+    for name, value in RENTAL.items():
+        (sysfs / "screen" / name).write_text(value + "\n")
+    found = areas.read(sysfs)[2]
+    assert (found.scheme, found.lent, found.tenants_file) == ("lazy", 8192, None)
+    both, lent = areas.table(areas.read(sysfs)).split("\n\n")
+    assert both.splitlines()[-1].split()[:7] == [
+        *("screen", "rental", "128.0", "32.0", "32.0", "-", "64.0"),
+    ]
+    title, head, screen = lent.splitlines()
+    assert title.startswith("pages of files")
+    assert len(head) == len(screen)
+    assert screen.split() == [
+        *("screen", "lazy", "32.0", "100,000", "4,000", "30", "1", "5,000", "6", "7", "8", "0"),
     ]
 
 

@@ -6,10 +6,13 @@
  *	rental_race [-s seconds] [-S seed] [-t kind]
  *
  * A thread also looks into the files of the others. It does not know what it is to find there, but
- * whose it is: every byte is of that file and that offset, or zero. A primary finds what it has
- * written to its frames, and no allocation fails for which there is a free run: nobody holds pages
- * for long. That is not so under scheme "noclean", where dirty pages have to leave first: there
- * it is counted.
+ * whose it is: every byte is of that file and that offset, or zero. A primary, who allocates or is
+ * a driver that has its place, finds what it has written to its frames, and nothing fails for which
+ * there is a free run: nobody holds pages for long. That is not so under scheme "noclean", where
+ * dirty pages have to leave first: there it is counted.
+ *
+ * Who looks at a page holds it for a moment, and who writes to it then may do so in the area. That
+ * is to be seldom.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -31,6 +34,7 @@
 #define FREE_KIB	(32 << 10)
 #define CACHE_BYTES	MIB(64)	/* read again and again: more than is free */
 #define WORD		8	/* bytes that a stamp makes of one piece */
+#define SELDOM		20	/* of so many written pages one was held */
 
 static struct {
 	unsigned int seconds;
@@ -269,6 +273,7 @@ static void *work(void *arg)
 
 struct buffer {
 	int fd;
+	bool drivers;		/* or allocated */
 	size_t pages;
 	unsigned long *map, seed;
 };
@@ -278,17 +283,24 @@ static unsigned long *word_of(const struct buffer *b, size_t page)
 	return b->map + page * (page_size / sizeof(long));
 }
 
+/* Of a range in which somebody else has something a driver gets nothing. */
 static void buffer_take(struct buffer *b, u64 *rnd, bool all_free, unsigned long seed)
 {
-	unsigned long longest = most();
+	unsigned long longest = b->drivers ? area.pages : most();
 
-	if (!all_free)
+	if (!all_free && !b->drivers)
 		longest -= MIN(longest, ALIGNMENT);
 	if (!longest)
 		return;
 	b->pages = 1 + random_below(rnd, MAX(longest >> random_below(rnd, 6), 1ul));
 	b->seed = seed;
-	b->fd = take(b->pages);
+	if (b->drivers) {
+		b->fd = driver_open(random_below(rnd, area.pages - b->pages + 1), b->pages);
+		if (b->fd < 0 && errno == EBUSY && !all_free)
+			return;
+	} else {
+		b->fd = take(b->pages);
+	}
 	primary->allocations++;
 	if (b->fd < 0) {
 		primary->failures++;
@@ -320,7 +332,7 @@ static void take_and_give(void)
 	u64 rnd = options.seed;
 
 	for (unsigned int i = 0; i < BUFFERS; i++)
-		buffers[i].fd = -1;
+		buffers[i] = (struct buffer){ .fd = -1, .drivers = !i };
 	for (unsigned long seed = 1;; seed++) {
 		struct buffer *b = &buffers[random_below(&rnd, BUFFERS)];
 
@@ -353,7 +365,7 @@ static void fill_cache(void)
 static void race(void)
 {
 	unsigned int least = unclean ? 0 : 1;
-	unsigned long steps_done = 0, slipped;
+	unsigned long steps_done = 0, slipped, replaced;
 	u64 rnd = options.seed, end;
 	pthread_t threads[THREADS];
 	pid_t hogging, filling, taking;
@@ -362,6 +374,7 @@ static void race(void)
 	begin("lazy");
 	close(take_all());
 	slipped = count_of("slipped");
+	replaced = count_of("replaced");
 	memset(primary, 0, sizeof(*primary));
 	for (unsigned int i = 0; i < THREADS; i++) {
 		char name[32];
@@ -386,8 +399,6 @@ static void race(void)
 	for (end = now_ns() + options.seconds * 1000000000ull; now_ns() < end;) {
 		set_scheme(schemes[least + random_below(&rnd, ARRAY_SIZE(schemes) - least)]);
 		usleep(random_below(&rnd, 200000));
-		if (!unclean)
-			expect_clean();
 	}
 	stop(taking);
 	atomic_store(&ended, true);
@@ -398,6 +409,9 @@ static void race(void)
 	stop(filling);
 	stop(hogging);
 	set_scheme("lazy");
+	slipped = count_of("slipped") - slipped;
+	replaced = count_of("replaced") - replaced;
+	wait_until_clean();
 	for (unsigned int i = 0; i < THREADS; i++) {
 		forget(owners[i].fd);
 		snprintf(owners[i].what, sizeof(owners[i].what), "from the disk");
@@ -406,15 +420,17 @@ static void race(void)
 	diag("seed %llu: %lu steps; %lu allocations of %lu pages, %lu failed",
 	     (unsigned long long)options.seed, steps_done, primary->allocations, primary->pages,
 	     primary->failures);
-	diag("in all %lu lent, %lu taken over, %lu replaced, %lu discarded, %lu moved, %lu kept",
-	     count_of("lends"), count_of("taken_over"), count_of("replaced"), count_of("discarded"),
+	diag("%lu pages were replaced before they were written to, %lu were held", replaced,
+	     slipped);
+	diag("in all %lu lent, %lu taken over, %lu discarded, %lu moved, %lu kept",
+	     count_of("lends"), count_of("taken_over"), count_of("discarded"),
 	     count_of("moved_out"), count_of("activated"));
 	if (primary->allocations == primary->failures)
 		fail("a primary got nothing");
 	if (!unclean && primary->failures)
 		fail("%lu of %lu allocations failed", primary->failures, primary->allocations);
-	if (!unclean && count_of("slipped") != slipped)
-		fail("%lu pages were found dirty in the area", count_of("slipped") - slipped);
+	if (!unclean && slipped > replaced / SELDOM)
+		fail("%lu pages were written to in the area", slipped);
 }
 
 static void parse(int argc, char **argv)

@@ -616,6 +616,107 @@ static void pinned_by_splice(void)
 	refused_for_pin(false);
 }
 
+/* A driver whose device has its place in memory */
+
+static unsigned long lent_between(const u64 *pfns, size_t pages, unsigned long first,
+				  unsigned long end)
+{
+	unsigned long count = 0;
+
+	for (size_t i = 0; i < pages; i++)
+		count += in_area(pfns[i]) && frame_in_area(pfns[i]) >= first &&
+			 frame_in_area(pfns[i]) < end;
+	return count;
+}
+
+/* It gets its range, and nothing beside it is lost. */
+static void driver_opens(void)
+{
+	size_t bytes = MIB(8), pages = pages_in(bytes);
+	u64 *before = page_buffer(pages * sizeof(u64)), *after = page_buffer(pages * sizeof(u64));
+	unsigned long first = ULONG_MAX, end, inside;
+	size_t half;
+	int fd, device;
+	char *map;
+
+	set_up("lazy");
+	close(take_all());
+	fd = file_lent("file", 1, bytes);
+	find_pages(fd, before, pages);
+	for (size_t i = 0; i < pages; i++)
+		first = MIN(first, frame_in_area(before[i]));
+	half = pages / 2;
+	end = first + half + 1; /* an odd number of them */
+	inside = lent_between(before, pages, first, end);
+
+	device = MUST(driver_open(first, end - first));
+	find_pages(fd, after, pages);
+	for (size_t i = 0; i < pages; i++) {
+		if (frame_in_area(before[i]) >= first && frame_in_area(before[i]) < end) {
+			if (after[i])
+				fail("page %zu was in the device's way, and is in memory", i);
+		} else if (after[i] != before[i]) {
+			fail("page %zu was in nobody's way, and is gone", i);
+		}
+	}
+	diag("%lu pages were in its way", inside);
+	map = mmap(NULL, (end - first) * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, device, 0);
+	if (map == MAP_FAILED)
+		fail("mmap of the device: %s", strerror(errno));
+	memset(map, 0x5a, (end - first) * page_size);
+	file_check(fd, 1, bytes);
+	find_pages(fd, after, pages);
+	if (lent_between(after, pages, first, end))
+		fail("what the device has is lent");
+	for (size_t i = 0; i < (end - first) * page_size; i++)
+		if (map[i] != 0x5a)
+			fail("byte %zu of the device's memory is %#x", i, map[i]);
+	munmap(map, (end - first) * page_size);
+	close(device);
+
+	/* All of the area is lent again, now and the next time. */
+	close(take_all());
+	forget(fd);
+	file_check(fd, 1, bytes);
+	expect_lent(fd, pages);
+	none_slipped();
+}
+
+static void expect_refused(unsigned long first, unsigned long pages, int error)
+{
+	int device = driver_open(first, pages);
+
+	if (device >= 0 || errno != error)
+		fail("%lu pages from %lu: %s", pages, first,
+		     device < 0 ? strerror(errno) : "had");
+}
+
+/* What is not there, or somebody has, is refused, and changes nothing. */
+static void driver_refused(void)
+{
+	unsigned long lent;
+	int fd, buffer;
+
+	set_up("lazy");
+	close(take_all());
+	buffer = take(1);
+	fd = file_lent("file", 1, MIB(1));
+	lent = count_of("lent");
+	expect_refused(0, 0, EINVAL);
+	expect_refused(0, area.pages + 1, EINVAL);
+	expect_refused(area.pages, 1, EINVAL);
+	expect_refused(1, area.pages, EINVAL);
+	expect_refused(~0ul, 1, EINVAL);
+	expect_refused(1, ~0ul, EINVAL);
+	expect_refused(0, area.pages, EBUSY);
+	if (count_of("lent") < lent)
+		fail("%lu pages are lent, of %lu", count_of("lent"), lent);
+	close(buffer);
+	close(MUST(driver_open(0, area.pages)));
+	close(take_all());
+	file_check(fd, 1, MIB(1));
+}
+
 /* Full memory */
 
 /* What reclaim would evict lies in the area then. */
@@ -698,6 +799,8 @@ static const struct test {
 	{ adaptive, "pages in use stay in memory under scheme adaptive", true },
 	{ pinned_by_vmsplice, "a page in a pipe, by vmsplice(), is found before others go", true },
 	{ pinned_by_splice, "a page in a pipe, by splice(), is found before others go", true },
+	{ driver_opens, "a driver takes its place, and nothing beside it", true },
+	{ driver_refused, "a driver is refused what is not there, or taken", true },
 	{ lazy_migration, "pages that were to be evicted are lent frames", true },
 	{ small_group, "a memory cgroup smaller than the area reads much", true },
 	{ scheme_switched, "dirty pages leave when the scheme is clean again", true },

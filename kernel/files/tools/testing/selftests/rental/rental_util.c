@@ -12,6 +12,7 @@
 
 #define PAGEMAP_PRESENT	0x8000000000000000ull
 #define PAGEMAP_PFN	((1ull << 55) - 1)
+#define DRIVER_PARAMETERS "/sys/module/rental_example/parameters"
 #define LOOKS		1000	/* at a page that is on its way */
 #define FORGET_TRIES	100
 #define CLEAN_TRIES	1000
@@ -103,6 +104,17 @@ unsigned long most(void)
 	return area_debug(&area, "maxchunk");
 }
 
+int driver_open(unsigned long first, unsigned long pages)
+{
+	int ret = write_file(DRIVER_PARAMETERS "/first", "%lu", first);
+
+	if (!ret)
+		ret = write_file(DRIVER_PARAMETERS "/pages", "%lu", pages);
+	if (ret)
+		lack("sample", DRIVER_PARAMETERS ": %s", strerror(-ret));
+	return open("/dev/rental-example", O_RDWR | O_CLOEXEC);
+}
+
 int take_all(void)
 {
 	unsigned long pages = most(), lent = count_of("lent");
@@ -166,6 +178,11 @@ void find_pages(int fd, u64 *pfns, size_t pages)
 bool in_area(u64 pfn)
 {
 	return pfn >= base_pfn && pfn < base_pfn + area.pages;
+}
+
+unsigned long frame_in_area(u64 pfn)
+{
+	return pfn - base_pfn;
 }
 
 unsigned long lent_pages(int fd, size_t pages)

@@ -40,6 +40,7 @@ static inline void touch_page(const char *at)
  */
 void find_pages(int fd, u64 *pfns, size_t pages);
 bool in_area(u64 pfn);
+unsigned long frame_in_area(u64 pfn);			/* its number there */
 u64 page_flags(u64 pfn);
 unsigned long lent_pages(int fd, size_t pages);		/* of the first ones */
 void expect_lent(int fd, size_t pages);			/* or nothing would be tested */
@@ -57,6 +58,9 @@ size_t pages_in(size_t bytes);
 int take(size_t pages);					/* -1: not to be had */
 int take_all(void);					/* fails the test then */
 unsigned long most(void);				/* pages that can be taken */
+
+/* The sample driver, which has so many pages of the area from this one on while it is open */
+int driver_open(unsigned long first, unsigned long pages);	/* -1: refused, with errno */
 
 /*
  * A process that has all memory but so many KiB, until it is stopped. Who lacks memory then kills
