@@ -58,8 +58,6 @@ _ANY += " ksm loop nullblk squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _FAULTS = " faults"  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
-# what they test is so whatever the policy
-_CONTENT = ("gcma_content", "gcma_fsx", "gcma_invalidate", "gcma_race")
 _GENERATIONS = "echo {} >/sys/kernel/mm/lru_gen/enabled"  # the LRU of them, or the classic one
 ROUNDS = (
     Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),
@@ -79,7 +77,7 @@ ROUNDS = (
         "rental",
         _RENTAL,
         f"{_ANY} policy rental sample",
-        ("rental_*", *_CONTENT),
+        ("rental_*", "gcma_fsx", "gcma_race"),
         _GENERATIONS.format("n"),
         ("rental_*",),
     ),
@@ -87,7 +85,7 @@ ROUNDS = (
         "rental, generations",
         _RENTAL,
         f"{_ANY} policy rental sample",
-        ("rental_returns", "rental_race", "gcma_fsx", "gcma_race"),
+        ("rental_returns", "rental_race"),
         _GENERATIONS.format("y"),
         ("rental_race",),
     ),

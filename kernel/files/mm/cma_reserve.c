@@ -73,21 +73,23 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 }
 
 /*
- * cma_alloc_folio() wants a compound page, of which only the head is referenced. False if
- * somebody has a reference who looked for what was there before: he drops it soon.
+ * Idle pages of the area become one compound page, of which only the head has a reference, and
+ * has it anew: who looked for what was there before may have another one for a moment, which he
+ * counted as one of a single page. False if somebody has.
  */
-static bool cma_make_compound(struct page *page, unsigned long count)
+bool cma_make_compound(struct page *page, unsigned long count)
 {
 	unsigned long i;
 
-	for (i = 1; i < count; i++) {
+	for (i = 0; i < count; i++) {
 		if (!page_ref_freeze(nth_page(page, i), 1)) {
-			while (--i)
+			while (i--)
 				page_ref_unfreeze(nth_page(page, i), 1);
 			return false;
 		}
 	}
 	prep_compound_page(page, ilog2(count));
+	set_page_count(page, 1);
 	return true;
 }
 

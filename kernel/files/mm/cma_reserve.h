@@ -84,6 +84,7 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 		     gfp_t gfp);
 bool cma_reserve_release(struct cma *cma, unsigned long pfn,
 			 unsigned long count);
+bool cma_make_compound(struct page *page, unsigned long count);
 
 #if IS_ENABLED(CONFIG_CMA_RESERVE) && IS_ENABLED(CONFIG_CMA_DEBUGFS)
 u64 cma_latency_begin(void);

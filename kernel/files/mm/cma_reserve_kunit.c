@@ -271,6 +271,18 @@ static void __init cma_test_compound(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, PageCompound(cma_page(&k->cma, i)));
 		KUNIT_EXPECT_EQ(test, page_count(cma_page(&k->cma, i)), 1);
 	}
+
+	/* who looked for something else has the head, or a tail, for a moment */
+	for (i = 0; i < 8; i += 7) {
+		get_page(cma_page(&k->cma, i));
+		folio = cma_alloc_folio(&k->cma, 3, GFP_KERNEL | __GFP_COMP);
+		KUNIT_ASSERT_NOT_NULL(test, folio);
+		KUNIT_EXPECT_PTR_NE(test, &folio->page, cma_page(&k->cma, 0));
+		put_page(cma_page(&k->cma, i));
+		cma_release(&k->cma, &folio->page, 8);
+		kunit_run_quarantine_work(k);
+		KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+	}
 }
 
 /* One bit for four pages: what is not asked for is not lent either. */

@@ -69,7 +69,7 @@
 /* Reclaim evicts lent pages too as long as less than one in so many frames is idle. */
 #define RENTAL_ROOM		64
 
-/* How long until dirty pages are moved out, and until it is tried again */
+/* How long until dirty pages are moved out; ten times of it until it is tried again */
 #define RENTAL_CLEAN_DELAY	(HZ / 10)
 
 DEFINE_STATIC_KEY_FALSE(rental_key);
@@ -122,15 +122,24 @@ static bool rental_taken(const struct rental *r, unsigned long frame)
 
 bool __rental_lent(const struct page *page)
 {
-	return rental_at(page_to_pfn(page));
+	unsigned long pfn = page_to_pfn(page);
+	struct rental *r = rental_at(pfn);
+
+	/* or a primary's, who may map it for user space */
+	return r && test_bit(pfn - r->cma->base_pfn, r->lent);
+}
+
+static bool rental_has_room(const struct rental *r)
+{
+	/* It may change at once. */
+	return data_race(r->nr_idle) > r->cma->count / RENTAL_ROOM;
 }
 
 bool __rental_spared(struct folio *folio)
 {
 	struct rental *r = rental_at_folio(folio);
 
-	/* It may change at once. */
-	return r && data_race(r->nr_idle) > r->cma->count / RENTAL_ROOM;
+	return r && rental_has_room(r);
 }
 
 unsigned long __rental_nr_lent(void)
@@ -141,6 +150,17 @@ unsigned long __rental_nr_lent(void)
 	/* a sum of numbers that change */
 	for (i = 0; i < nr; i++)
 		sum += data_race(rental_areas[i]->nr_lent);
+	return sum;
+}
+
+unsigned long __rental_nr_spared(int nid)
+{
+	unsigned int i, nr = rental_nr();
+	unsigned long sum = 0;
+
+	for (i = 0; i < nr; i++)
+		if (rental_nid(rental_areas[i]) == nid && rental_has_room(rental_areas[i]))
+			sum += data_race(rental_areas[i]->nr_lent); /* as above */
 	return sum;
 }
 
@@ -225,26 +245,6 @@ static void rental_frames_home(struct rental *r, unsigned long frame, unsigned l
 	spin_unlock_irqrestore(&r->lock, flags);
 }
 
-/*
- * Idle pages have a reference each, the area's, which a large folio's tails must not have.
- * Who takes a page for another one that was there before may hold a second one for a moment.
- */
-static bool rental_make_large(struct page *page, unsigned int order)
-{
-	unsigned long i, nr = 1UL << order;
-
-	for (i = 1; i < nr; i++) {
-		if (!page_ref_freeze(page + i, 1)) {
-			while (--i)
-				page_ref_unfreeze(page + i, 1);
-			return false;
-		}
-	}
-	prep_compound_page(page, order);
-	page_rmappable_folio(page);
-	return true;
-}
-
 /* A folio of the area, with one reference, or NULL: O(1) unless few frames are idle */
 static struct folio *rental_folio(struct rental *r, unsigned int order)
 {
@@ -255,8 +255,8 @@ static struct folio *rental_folio(struct rental *r, unsigned int order)
 	if (frame == r->cma->count)
 		return NULL;
 	page = cma_page(r->cma, frame);
-	if (!rental_poisoned(page, nr) && (!order || rental_make_large(page, order)))
-		return (struct folio *)page;
+	if (!rental_poisoned(page, nr) && (!order || cma_make_compound(page, nr)))
+		return page_rmappable_folio(page);
 	/* Poisoned ones stay lent, to nobody. */
 	for (i = 0; i < nr; i++)
 		if (!PageHWPoison(page + i))
@@ -330,8 +330,6 @@ bool __rental_free(struct page *page, unsigned int order)
  */
 static bool rental_exchange(struct folio *old, struct folio *new)
 {
-	bool mlocked = folio_test_mlocked(old);
-
 	__folio_set_locked(new);
 	if (folio_test_private(old) || folio_test_private_2(old) || folio_test_writeback(old) ||
 	    folio_mapped(old) || migrate_folio(old->mapping, new, old, MIGRATE_ASYNC)) {
@@ -341,46 +339,37 @@ static bool rental_exchange(struct folio *old, struct folio *new)
 	old->mapping = NULL;
 	flush_dcache_folio(new);
 	folio_add_lru(new);
-	if (mlocked)
-		lru_add_drain(); /* its mlock_count begins on the LRU */
 	return true;
 }
 
 /*
- * A folio of other memory, locked, in the place of a lent one that is locked and to which the
- * caller has the only reference; or -ENOMEM; or -EBUSY if @old has to stay for now.
+ * Put @new, of other memory, in the place of a lent folio that is locked and to which the caller
+ * has the only reference: true, and @new is locked. False if @old has to stay for now.
  */
-static struct folio *rental_replace(struct folio *old, gfp_t gfp)
+static bool rental_replace(struct folio *old, struct folio *new)
 {
-	unsigned int order = folio_order(old);
-	bool mapped = folio_mapped(old);
-	struct folio *new;
+	bool mapped = folio_mapped(old), mlocked = folio_test_mlocked(old), done;
 
 	if (folio_test_pmd_mappable(old) && !thp_migration_supported())
-		return ERR_PTR(-EBUSY);
+		return false;
 	if (folio_needs_release(old) && !filemap_release_folio(old, 0))
-		return ERR_PTR(-EBUSY);
+		return false;
 	if (!folio_isolate_lru(old))
-		return ERR_PTR(-EBUSY);
+		return false;
 	folio_put(old); /* the one of the isolation is the caller's */
-	if (order)
-		gfp |= __GFP_NORETRY | __GFP_NOWARN;
-	new = filemap_alloc_folio(gfp, order);
-	if (new && mapped)
+	if (mapped)
 		try_to_migrate(old, TTU_SYNC);
-	if (new && rental_exchange(old, new)) {
-		if (mapped)
-			remove_migration_ptes(old, new, 0);
+	done = rental_exchange(old, new);
+	if (done)
 		trace_rental_replace(old, new);
-		return new;
-	}
-	if (new && mapped)
-		remove_migration_ptes(old, old, 0);
-	folio_add_lru(old);
-	if (!new)
-		return ERR_PTR(-ENOMEM);
-	folio_put(new);
-	return ERR_PTR(-EBUSY);
+	else
+		folio_add_lru(old);
+	/* It can be isolated again, and the mlock_count of @new begins on the LRU. */
+	if (!done || mlocked)
+		lru_add_drain();
+	if (mapped)
+		remove_migration_ptes(old, done ? new : old, 0);
+	return done;
 }
 
 /* Drop a locked, clean folio from the page cache; false if that is not possible now. */
@@ -408,7 +397,7 @@ static void rental_wait(unsigned int times)
 
 /*
  * What is to be written instead of @old, which is locked and stays so: a folio of other memory,
- * locked, or @old, if it cannot leave now.
+ * locked, or @old, if it cannot leave now, or there is no memory. Without waiting it fails then.
  */
 static struct folio *rental_to_write(struct folio *old, bool nowait)
 {
@@ -420,24 +409,23 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* dirty: it could not leave when it was written to first */
 	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN || folio_test_dirty(old))
 		return old;
-	/* Reclaim must not wait for somebody who waits for this folio. */
+	/* Reclaim must not wait for somebody who waits for this folio, nor kill for it. */
 	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
-	if (nowait)
-		gfp |= __GFP_NOWARN;
+	new = filemap_alloc_folio(gfp | __GFP_NORETRY | __GFP_NOWARN, folio_order(old));
 	lru_add_drain();
-	while ((new = rental_replace(old, gfp)) == ERR_PTR(-EBUSY)) {
-		if (nowait || times == RENTAL_WRITE_WAITS)
-			break;
-		rental_wait(times++);
+	while (new && !rental_replace(old, new)) {
+		if (nowait || times == RENTAL_WRITE_WAITS) {
+			folio_put(new);
+			new = NULL;
+		} else if (!times++ && !folio_test_lru(old)) {
+			lru_add_drain_all(); /* on its way there on another CPU */
+		} else {
+			usleep_range(50, 200);
+		}
 	}
-	if (!IS_ERR(new))
+	if (new)
 		rental_count(r, RENTAL_replaced, folio_nr_pages(new));
-	else if (nowait)
-		new = ERR_PTR(-EAGAIN);
-	/* A small one has to leave; a large one is moved in parts, if need be. */
-	else if (new == ERR_PTR(-EBUSY) || folio_test_large(old))
-		new = old;
-	return new;
+	return new ?: nowait ? ERR_PTR(-EAGAIN) : old;
 }
 
 struct folio *__rental_before_write(struct folio *old, bool nowait)
@@ -453,23 +441,18 @@ struct folio *__rental_before_write(struct folio *old, bool nowait)
 
 vm_fault_t __rental_fault(struct folio *folio)
 {
-	vm_fault_t ret = VM_FAULT_NOPAGE;
-	struct folio *new;
+	struct folio *new = NULL;
 
 	folio_lock(folio);
 	if (folio->mapping) {
 		new = rental_to_write(folio, false);
-		if (new == folio) {
-			ret = 0;
-		} else if (IS_ERR(new)) {
-			ret = VM_FAULT_OOM;
-		} else {
+		if (new != folio) {
 			folio_unlock(new);
 			folio_put(new);
 		}
 	}
 	folio_unlock(folio);
-	return ret;
+	return new == folio ? 0 : VM_FAULT_NOPAGE;
 }
 
 bool __rental_take_over(struct folio *folio)
@@ -516,8 +499,8 @@ void __rental_dirtied(struct folio *folio)
 }
 
 /*
- * Move a folio out that cannot be exchanged: as it is, but not without waiting. The caller's
- * reference is gone.
+ * Move a folio out that cannot be exchanged: as it is, but not while it is written back. The
+ * caller's reference is gone.
  */
 static bool rental_migrate(struct folio *folio)
 {
@@ -537,7 +520,7 @@ static bool rental_migrate(struct folio *folio)
 			    folio_nr_pages(folio));
 	folio_put(folio);
 	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
-			   MIGRATE_SYNC, MR_CONTIG_RANGE, NULL))
+			   MIGRATE_SYNC_LIGHT, MR_CONTIG_RANGE, NULL))
 		return true;
 	putback_movable_pages(&list);
 	return false;
@@ -596,7 +579,7 @@ static void rental_clean(struct work_struct *work)
 		cond_resched();
 	}
 	if (again && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
-		schedule_delayed_work(&r->clean_work, RENTAL_CLEAN_DELAY);
+		schedule_delayed_work(&r->clean_work, 10 * RENTAL_CLEAN_DELAY);
 }
 
 /* ------ return -------------------------------------------------------- */
@@ -738,18 +721,17 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 	while (room && (folio = rental_next(r, &frame, end))) {
 		if (rental_in_use(folio) && folio_nr_pages(folio) <= room && folio->mapping &&
 		    folio_trylock(folio)) {
-			new = ERR_PTR(-EBUSY);
+			new = NULL;
 			if (folio->mapping && folio_test_uptodate(folio))
-				new = rental_replace(folio, GFP_NOWAIT | __GFP_NOWARN |
-						     __GFP_HIGHMEM | __GFP_MOVABLE);
-			if (!IS_ERR(new)) {
+				new = filemap_alloc_folio(GFP_NOWAIT | __GFP_NOWARN | __GFP_HIGHMEM |
+							  __GFP_MOVABLE, folio_order(folio));
+			if (new && rental_replace(folio, new)) {
 				room -= folio_nr_pages(new);
 				rental_count(r, RENTAL_activated, folio_nr_pages(new));
 				folio_unlock(new);
-				folio_put(new);
-			} else if (new == ERR_PTR(-ENOMEM)) {
-				room = 0;
 			}
+			if (new)
+				folio_put(new);
 			folio_unlock(folio);
 		}
 		folio_put(folio);

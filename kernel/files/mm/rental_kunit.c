@@ -7,6 +7,7 @@
  */
 
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/gfp.h>
 #include <linux/kthread.h>
 #include <linux/writeback.h>
@@ -206,29 +207,35 @@ static void rental_test_no_run(struct kunit *test)
 }
 
 /* Who looked for something else holds an idle page for a moment. */
-static void rental_test_late_lookup(struct kunit *test)
+static void kunit_late_lookup(struct kunit *test, unsigned long first)
 {
 	struct rental_kunit *k = test->priv;
 	struct folio *folio;
 	unsigned long i;
 
-	/* A large folio's tails must have no reference. */
-	for (i = 1; i < KUNIT_FRAMES; i += 2)
+	/* It would be counted as another one when it is part of a large folio. */
+	for (i = first; i < KUNIT_FRAMES; i += 2)
 		get_page(k->memory + i);
 	folio = kunit_alloc(k, 1, false);
 	KUNIT_ASSERT_NOT_NULL(test, folio);
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
 	folio_put(folio);
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
-	k->r->hand = 1;
+	k->r->hand = first;
 	folio = kunit_alloc(k, 0, false);
-	KUNIT_EXPECT_PTR_EQ(test, &folio->page, k->memory + 1);
-	for (i = 1; i < KUNIT_FRAMES; i += 2)
+	KUNIT_EXPECT_PTR_EQ(test, &folio->page, k->memory + first);
+	for (i = first; i < KUNIT_FRAMES; i += 2)
 		put_page(k->memory + i);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
 	folio_put(folio);
 	kunit_check(test);
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+}
+
+static void rental_test_late_lookup(struct kunit *test)
+{
+	kunit_late_lookup(test, 0);
+	kunit_late_lookup(test, 1);
 }
 
 static void rental_test_not_lent(struct kunit *test)
@@ -362,6 +369,7 @@ static void rental_test_adaptive(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	struct folio *folio;
 	struct page *page;
+	long kept;
 	pgoff_t i;
 
 	k->r->scheme = RENTAL_ADAPTIVE;
@@ -374,9 +382,11 @@ static void rental_test_adaptive(struct kunit *test)
 	lru_add_drain_all();
 	page = kunit_take(k, KUNIT_FRAMES);
 	KUNIT_ASSERT_NOT_NULL(test, page);
-	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_activated), 10);
-	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 10);
-	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 10);
+	kept = kunit_counter(k, RENTAL_activated);
+	/* of two generations, both count as in use */
+	KUNIT_EXPECT_TRUE(test, lru_gen_enabled() ? kept >= 10 : kept == 10);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 20 - kept);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, kept);
 	for (i = 0; i < 10; i++) {
 		folio = filemap_get_folio(kunit_mapping(k), i);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
@@ -456,6 +466,44 @@ static void rental_test_write_noclean(struct kunit *test)
 	folio_unlock(new);
 	folio_put(new);
 	folio_put(old);
+}
+
+/* Has a page until somebody else has waited for it for a while. */
+static int kunit_hold(void *folio)
+{
+	while (!folio_test_locked(folio))
+		cond_resched();
+	udelay(300);
+	folio_put(folio);
+	return 0;
+}
+
+static void rental_test_write_waits(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *old = kunit_read(test, 0, 0), *new;
+
+	lru_add_drain_all();
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_hold, old, "rental-kunit")));
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	folio_unlock(new);
+	folio_put(new);
+	kunit_check(test);
+}
+
+/* What a primary has is his, whatever he does with it. */
+static void rental_test_of_primary(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct page *page = kunit_take(k, 2);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_FALSE(test, rental_lent(page));
+	KUNIT_EXPECT_EQ(test, rental_fault(page_folio(page)), 0);
+	cma_release(&k->cma, page, 2);
 }
 
 static void rental_test_fault(struct kunit *test)
@@ -645,6 +693,8 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write),
 	KUNIT_CASE(rental_test_write_large),
 	KUNIT_CASE(rental_test_write_noclean),
+	KUNIT_CASE(rental_test_write_waits),
+	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_take_over),

@@ -28,6 +28,7 @@ static inline bool rental_enabled(void)
 bool __rental_lent(const struct page *page);
 bool __rental_spared(struct folio *folio);
 unsigned long __rental_nr_lent(void);
+unsigned long __rental_nr_spared(int nid);
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp,
 			     unsigned int order, bool write);
 bool __rental_free(struct page *page, unsigned int order);
@@ -39,7 +40,7 @@ bool __rental_take_over(struct folio *folio);
 int rent_memory(struct cma *cma, unsigned long offset, unsigned long count);
 int return_memory(struct cma *cma, unsigned long offset, unsigned long count);
 
-/* Does the page lie in an area whose frames are lent? O(areas) */
+/* Is the page a lent one? O(areas) */
 static inline bool rental_lent(const struct page *page)
 {
 	return rental_enabled() && __rental_lent(page);
@@ -76,11 +77,11 @@ static inline bool rental_free(struct page *page, unsigned int order)
  * @nowait: do not sleep
  *
  * If it is lent, a folio of other memory takes its place, with the caller's lock and
- * reference. One that somebody else holds stays: rental_dirtied() will know.
+ * reference. It stays if somebody else holds it or there is no memory: rental_dirtied() will
+ * know.
  *
  * Context: may sleep unless @nowait. Return: the folio to write to. If it is not @folio, that
- * is not locked any more, and the caller's reference is gone: ERR_PTR(-ENOMEM), or
- * ERR_PTR(-EAGAIN) if @nowait.
+ * is not locked any more, and the caller's reference is gone. Or ERR_PTR(-EAGAIN), if @nowait.
  */
 static inline struct folio *rental_before_write(struct folio *folio, bool nowait)
 {
@@ -91,8 +92,8 @@ static inline struct folio *rental_before_write(struct folio *folio, bool nowait
  * rental_fault() - a page is about to be mapped writable
  * @folio: of a shared mapping of a file; referenced, not locked
  *
- * Context: of a fault that may sleep. Return: 0 and @folio is not lent;
- * %VM_FAULT_NOPAGE and the fault has to be taken again; or an error.
+ * Context: of a fault that may sleep. Return: 0, or %VM_FAULT_NOPAGE if another folio took the
+ * place of @folio and the fault has to be taken again.
  */
 static inline vm_fault_t rental_fault(struct folio *folio)
 {
@@ -126,6 +127,12 @@ static inline bool rental_take_over(struct folio *folio)
 static inline unsigned long rental_nr_lent(void)
 {
 	return rental_enabled() ? __rental_nr_lent() : 0;
+}
+
+/* Pages on the node's LRU lists, at most, for which rental_spared() is true */
+static inline unsigned long rental_nr_spared(int nid)
+{
+	return rental_enabled() ? __rental_nr_spared(nid) : 0;
 }
 
 #endif /* _LINUX_RENTAL_H */

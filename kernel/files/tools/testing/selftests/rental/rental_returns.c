@@ -740,9 +740,14 @@ static void lazy_migration(void)
 	taken_over = count_of("taken_over");
 	disk = disk_reads(&volume);
 	pid = hog(0);
-	for (int waits = 0; waits < WAITS && lent < pages / 4 * 3; waits++) {
+	for (int waits = 1; waits < WAITS && lent < pages / 4 * 3; waits++) {
 		usleep(50000);
 		lent = lent_pages(fd, pages);
+		/* it may have been killed */
+		if (waits % 100 == 0) {
+			stop(pid);
+			pid = hog(0);
+		}
 	}
 	stop(pid);
 	taken_over = count_of("taken_over") - taken_over;
