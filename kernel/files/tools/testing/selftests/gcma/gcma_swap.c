@@ -2325,6 +2325,22 @@ static const struct device {
 	  { failing_dirty_tests } },
 };
 
+/* On slow kernels each test has one of the devices that it is for. */
+static bool device_of(const struct device *device, unsigned int t, const struct test *test)
+{
+	unsigned int before = 0, all = 0;
+
+	for (unsigned int d = 0; d < ARRAY_SIZE(devices); d++) {
+		for (unsigned int i = 0; i < ARRAY_SIZE(device->tests); i++) {
+			if (devices[d].tests[i] != device->tests[t])
+				continue;
+			before += &devices[d] < device;
+			all++;
+		}
+	}
+	return before == (test - device->tests[t]) % all;
+}
+
 /* Does the device have this test of these pages? On slow kernels each has one kind of pages. */
 static bool test_of(const struct device *device, unsigned int t, const struct test *test,
 		    unsigned int k)
@@ -2340,7 +2356,8 @@ static bool test_of(const struct device *device, unsigned int t, const struct te
 	if (kinds[k].is & ~device->kinds || kinds[k].is & ~test->kinds)
 		return false;
 	return !slow_kernel() || soaking() ||
-	       before == (unsigned int)(t + (test - device->tests[t])) % all;
+	       (device_of(device, t, test) &&
+		before == (unsigned int)(t + (test - device->tests[t])) % all);
 }
 
 /* How many tests that are, or, if @go, what becomes of them */

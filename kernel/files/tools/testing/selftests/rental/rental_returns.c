@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/swap.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -629,7 +630,7 @@ static unsigned long lent_between(const u64 *pfns, size_t pages, unsigned long f
 	return count;
 }
 
-/* It gets its range, and nothing beside it is lost. */
+/* It gets its range, and nothing beside it is lost, but the rest of a large folio. */
 static void driver_opens(void)
 {
 	size_t bytes = MIB(8), pages = pages_in(bytes);
@@ -655,7 +656,7 @@ static void driver_opens(void)
 		if (frame_in_area(before[i]) >= first && frame_in_area(before[i]) < end) {
 			if (after[i])
 				fail("page %zu was in the device's way, and is in memory", i);
-		} else if (after[i] != before[i]) {
+		} else if (after[i] != before[i] && !kind->large) {
 			fail("page %zu was in nobody's way, and is gone", i);
 		}
 	}
@@ -762,6 +763,49 @@ static void lazy_migration(void)
 	none_slipped();
 }
 
+#define SWAPPINESS	"/proc/sys/vm/swappiness"
+#define SWAP_BYTES	MIB(24)
+
+/* Memory is swapped when there is nothing else, with lent pages on the lists of files, too. */
+static void swapped(void)
+{
+	unsigned long out, swappiness, lent;
+	size_t bytes = MIB(16);
+	char path[64];
+	pid_t pid;
+	int fd;
+
+	set_up("lazy");
+	if (multi_gen())
+		skip("the other LRU weighs by generations");
+	fd = file_new("swap", 3, SWAP_BYTES);
+	MUST(fchmod(fd, 0600));
+	close(fd);
+	snprintf(path, sizeof(path), "%s/swap", volume.dir);
+	if (shell("mkswap %s", path))
+		lack("swap", "no mkswap");
+	if (!read_number(SWAPPINESS, &swappiness))
+		fail(SWAPPINESS ": no number");
+	close(take_all());
+	fd = file_lent("file", 1, bytes);
+	if (swapon(path, 0))
+		lack("swap", "swapon: %s", strerror(errno));
+	MUST(-!!write_file(SWAPPINESS, "0"));
+	out = vm_event("pswpout");
+	pid = hog(0);
+	for (int waits = 0; waits < WAITS && vm_event("pswpout") - out < FEW; waits++)
+		usleep(50000);
+	out = vm_event("pswpout") - out;
+	lent = count_of("lent");
+	stop(pid);
+	write_file(SWAPPINESS, "%lu", swappiness);
+	MUST(swapoff(path));
+	diag("%lu pages were swapped out, %lu are lent", out, lent);
+	if (out < FEW)
+		fail("%lu pages were swapped out", out);
+	file_check(fd, 1, bytes);
+}
+
 static void child_reads_much(void)
 {
 	MUST(-!!write_file(GROUP "/cgroup.procs", "%d", getpid()));
@@ -807,6 +851,7 @@ static const struct test {
 	{ driver_opens, "a driver takes its place, and nothing beside it", true },
 	{ driver_refused, "a driver is refused what is not there, or taken", true },
 	{ lazy_migration, "pages that were to be evicted are lent frames", true },
+	{ swapped, "memory is swapped beside lent pages", true },
 	{ small_group, "a memory cgroup smaller than the area reads much", true },
 	{ scheme_switched, "dirty pages leave when the scheme is clean again", true },
 };
