@@ -201,6 +201,18 @@ static unsigned long rental_find(const struct rental *r, unsigned long from,
 	return end;
 }
 
+static void rental_move(unsigned long *from, unsigned long *to, unsigned long frame,
+			unsigned long nr)
+{
+	if (nr == 1) {
+		__clear_bit(frame, from);
+		__set_bit(frame, to);
+	} else {
+		bitmap_clear(from, frame, nr);
+		bitmap_set(to, frame, nr);
+	}
+}
+
 /* Idle frames, now lent: the number of the first, or the number of frames if there are none */
 static unsigned long rental_lend_frames(struct rental *r, unsigned long nr)
 {
@@ -210,12 +222,12 @@ static unsigned long rental_lend_frames(struct rental *r, unsigned long nr)
 	if (data_race(r->nr_idle) < nr)
 		return count;
 	spin_lock_irqsave(&r->lock, flags);
-	frame = rental_find(r, r->hand, count, nr);
+	frame = nr == 1 ? find_next_bit(r->idle, count, r->hand) :
+			  rental_find(r, r->hand, count, nr);
 	if (frame == count)
 		frame = rental_find(r, 0, count, nr);
 	if (frame < count) {
-		bitmap_clear(r->idle, frame, nr);
-		bitmap_set(r->lent, frame, nr);
+		rental_move(r->idle, r->lent, frame, nr);
 		r->nr_idle -= nr;
 		r->nr_lent += nr;
 		r->hand = frame + nr;
@@ -372,7 +384,7 @@ static bool rental_replace(struct folio *old, struct folio *new)
 	return done;
 }
 
-/* Drop a locked, clean folio from the page cache; false if that is not possible now. */
+/* Drop a locked folio from the page cache, if it is clean; false if that is not possible now. */
 static bool rental_discard(struct folio *folio)
 {
 	enum ttu_flags flags = TTU_BATCH_FLUSH;
@@ -383,7 +395,9 @@ static bool rental_discard(struct folio *folio)
 		flags |= TTU_SPLIT_HUGE_PMD;
 	if (folio_mapped(folio))
 		try_to_unmap(folio, flags);
-	return mapping_evict_folio(folio->mapping, folio);
+	return !folio_mapped(folio) && !folio_test_dirty(folio) && !folio_test_writeback(folio) &&
+	       (!folio_needs_release(folio) || filemap_release_folio(folio, 0)) &&
+	       remove_mapping(folio->mapping, folio);
 }
 
 /* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
@@ -412,7 +426,8 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* Reclaim must not wait for somebody who waits for this folio, nor kill for it. */
 	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
 	new = filemap_alloc_folio(gfp | __GFP_NORETRY | __GFP_NOWARN, folio_order(old));
-	lru_add_drain();
+	if (!folio_test_lru(old))
+		lru_add_drain();
 	while (new && !rental_replace(old, new)) {
 		if (nowait || times == RENTAL_WRITE_WAITS) {
 			folio_put(new);
@@ -607,11 +622,12 @@ static void rental_tell(const struct rental *r, struct folio *folio, const char 
 
 /*
  * Locked: it is being read, or somebody is at it who waits for nothing else. References that
- * are none of the page cache, page tables or private data are somebody's.
+ * are none of the page cache, page tables or private data are somebody's, but for those that are
+ * the caller's.
  */
-static bool rental_held(const struct folio *folio)
+static bool rental_held(const struct folio *folio, int mine)
 {
-	int refs = folio_ref_count(folio) - 1; /* the caller's */
+	int refs = folio_ref_count(folio) - mine;
 
 	if (folio->mapping)
 		refs -= folio_nr_pages(folio) + folio_has_private(folio);
@@ -630,7 +646,7 @@ static bool rental_still_held(const struct rental *r, unsigned long start, unsig
 	folio = rental_get(r, frame);
 	if (!folio)
 		return false;
-	while (rental_held(folio) && times < 10)
+	while (rental_held(folio, 1) && times < 10)
 		rental_wait(times++);
 	folio_put(folio);
 	return times == 10;
@@ -649,13 +665,19 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 
 	if (again && rental_still_held(r, start, end))
 		return -EBUSY;
-	while ((folio = rental_next(r, &frame, end))) {
+	for_each_set_bit_from(frame, r->lent, end) {
+		/* a glance, at what may be something else by now */
+		if (!rental_held(page_folio(cma_page(r->cma, frame)), 0))
+			continue;
+		folio = rental_get(r, frame);
+		if (!folio)
+			continue;
 		begin = jiffies;
-		while (rental_held(folio)) {
+		while (rental_held(folio, 1)) {
 			if (time_after(jiffies, begin + msecs_to_jiffies(ms)) ||
 			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
 				rental_tell(r, folio, "held");
-				WRITE_ONCE(r->held, folio_pfn(folio) - r->cma->base_pfn);
+				WRITE_ONCE(r->held, frame);
 				WRITE_ONCE(r->held_until, jiffies + HZ / 10);
 				folio_put(folio);
 				return -EBUSY;
