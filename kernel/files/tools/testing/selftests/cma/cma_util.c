@@ -993,6 +993,11 @@ bool slow_kernel(void)
 	return env && !strcmp(env, "1");
 }
 
+bool has_turn(unsigned int test, unsigned int kind, unsigned int kinds)
+{
+	return !slow_kernel() || soaking() || test % kinds == kind;
+}
+
 void start(unsigned int tests)
 {
 	page_size = sysconf(_SC_PAGESIZE);

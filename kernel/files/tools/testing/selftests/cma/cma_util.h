@@ -34,6 +34,9 @@ bool soaking(void);
 /* Is each access to memory checked, and all ten times as slow? GCMA_SLOW=1 says so. */
 bool slow_kernel(void);
 
+/* On such kernels a test has one of the kinds of what it is for, which is another for the next. */
+bool has_turn(unsigned int test, unsigned int kind, unsigned int kinds);
+
 /* What gcma areas have to do during a test, which proves nothing otherwise. */
 enum need {
 	NEED_LOADS,	/* and stores: what is loaded was stored */

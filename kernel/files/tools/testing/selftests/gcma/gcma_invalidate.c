@@ -1167,21 +1167,40 @@ static void run_all(const struct test *tests, unsigned int number, enum need nee
 		run(tests[i].fn, need, "%s%s%s", where, *where ? ": " : "", tests[i].name);
 }
 
+/* The tests on a kind of filesystem: how many, or, if @go, what becomes of them */
+static unsigned int volume_tests(unsigned int k, unsigned int kinds, bool go)
+{
+	unsigned int nr = 0, at = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(on_volumes); i++) {
+		if (!has_turn(at++, k, kinds))
+			continue;
+		nr++;
+		if (go)
+			run_all(on_volumes + i, 1, NEED_LOADS, volume_kinds[k].name);
+	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(on_volumes_dropped); i++) {
+		if (!has_turn(at++, k, kinds))
+			continue;
+		nr++;
+		if (go)
+			run_all(on_volumes_dropped + i, 1, NEED_STORES, volume_kinds[k].name);
+	}
+	return nr;
+}
+
 int main(void)
 {
-	const unsigned int a_volume = ARRAY_SIZE(on_volumes) + ARRAY_SIZE(on_volumes_dropped);
-	unsigned int kinds = 0;
+	unsigned int kinds = 0, nr = 0;
 
-	for (unsigned int k = 0; k < nr_volume_kinds; k++)
-		kinds += !volume_kinds[k].readonly;
-	start(kinds * a_volume + ARRAY_SIZE(on_devices) + ARRAY_SIZE(without_tenants));
-	for (unsigned int k = 0; k < nr_volume_kinds; k++) {
-		if (volume_kinds[k].readonly)
-			continue;
+	while (kinds < nr_volume_kinds && !volume_kinds[kinds].readonly)
+		kinds++;
+	for (unsigned int k = 0; k < kinds; k++)
+		nr += volume_tests(k, kinds, false);
+	start(nr + ARRAY_SIZE(on_devices) + ARRAY_SIZE(without_tenants));
+	for (unsigned int k = 0; k < kinds; k++) {
 		volume_open(&volume, &volume_kinds[k]);
-		run_all(on_volumes, ARRAY_SIZE(on_volumes), NEED_LOADS, volume.kind->name);
-		run_all(on_volumes_dropped, ARRAY_SIZE(on_volumes_dropped), NEED_STORES,
-			volume.kind->name);
+		volume_tests(k, kinds, true);
 		volume_close(&volume);
 	}
 	run_all(on_devices, ARRAY_SIZE(on_devices), NEED_LOADS, "block device");

@@ -2338,7 +2338,7 @@ static bool device_of(const struct device *device, unsigned int t, const struct 
 			all++;
 		}
 	}
-	return before == (test - device->tests[t]) % all;
+	return has_turn(test - device->tests[t], before, all);
 }
 
 /* Does the device have this test of these pages? On slow kernels each has one kind of pages. */
@@ -2355,9 +2355,8 @@ static bool test_of(const struct device *device, unsigned int t, const struct te
 	}
 	if (kinds[k].is & ~device->kinds || kinds[k].is & ~test->kinds)
 		return false;
-	return !slow_kernel() || soaking() ||
-	       (device_of(device, t, test) &&
-		before == (unsigned int)(t + (test - device->tests[t])) % all);
+	return device_of(device, t, test) &&
+	       has_turn(t + (test - device->tests[t]), before, all);
 }
 
 /* How many tests that are, or, if @go, what becomes of them */

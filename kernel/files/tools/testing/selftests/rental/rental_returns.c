@@ -767,7 +767,7 @@ static void lazy_migration(void)
 #define SWAP_BYTES	MIB(24)
 
 /* Memory is swapped when there is nothing else, with lent pages on the lists of files, too. */
-static void swapped(void)
+static void swaps_beside_lent(void)
 {
 	unsigned long out, swappiness, lent;
 	size_t bytes = MIB(16);
@@ -851,7 +851,7 @@ static const struct test {
 	{ driver_opens, "a driver takes its place, and nothing beside it", true },
 	{ driver_refused, "a driver is refused what is not there, or taken", true },
 	{ lazy_migration, "pages that were to be evicted are lent frames", true },
-	{ swapped, "memory is swapped beside lent pages", true },
+	{ swaps_beside_lent, "memory is swapped beside lent pages", true },
 	{ small_group, "a memory cgroup smaller than the area reads much", true },
 	{ scheme_switched, "dirty pages leave when the scheme is clean again", true },
 };
