@@ -25,6 +25,7 @@
 
 #define EXIT_SKIP	4
 #define TEST_SECONDS	300
+#define SLOW_SECONDS	900
 #define SOAK_SECONDS	7200
 #define VOLUME_BYTES	MIB(96)
 #define MAX_AREAS	16
@@ -286,7 +287,8 @@ static void run_here(void (*fn)(void), enum need need)
 
 void run(void (*fn)(void), enum need need, const char *name, ...)
 {
-	unsigned int seconds = soaking() ? SOAK_SECONDS : TEST_SECONDS;
+	unsigned int seconds = soaking() ? SOAK_SECONDS :
+			       slow_kernel() ? SLOW_SECONDS : TEST_SECONDS;
 	char text[256];
 	va_list args;
 	int status;
