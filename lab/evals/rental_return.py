@@ -55,13 +55,13 @@ cell() {{ # LOAD PREALLOCATED
 		while kill -0 $hog && ! grep -q held /tmp/held; do sleep 0.1; done
 	fi
 	$job $1 /tmp/card {FILES_MIB} 2 0 >/dev/null &
-	load=$!
+	loading=$!
 	snapshot "before $1 $2"
 	section "$1 $2"
 	$rental returns {workloads.DEBUG} /tmp/card/data {FILES_MIB} {rental.AREA_PAGES} {RETURNS} 3
 	snapshot "after $1 $2"
-	kill $load $hog || true  # one may have been killed for its memory
-	wait $load $hog || true
+	kill $loading $hog || true  # one may have been killed for its memory
+	wait $loading $hog || true
 }}
 for load in {" ".join(LOADS)}; do
 	for mib in {" ".join(map(str, PREALLOCATED))}; do
