@@ -168,17 +168,20 @@ MS = {MOVABLE: 800, LAZY: 100, ADAPTIVE: 150, GCMA: 1}
 
 
 def beside(variant: str) -> dict[str, str]:
-    """20 returns: under random writes twice as long, the last of movable ten times, and fails."""
+    """Under random writes they are twice as long, the last of movable ten times, and fails."""
     sections = {"area end": "slipped 1\n" if variant == ADAPTIVE else ""}
-    for load, mib in rental_return.CELLS:
-        each = MS[variant] * 1_000_000 * (2 if load == "rndrw" else 1)
-        failing = load == "rndrw" and variant == MOVABLE
+    several = rental_return.RETURNS
+    for load in rental_return.LOADS:
+        each = MS[variant] * 1_000_000 * (2 if load.name == "rndrw" else 1)
+        failing = load.name == "rndrw" and variant == MOVABLE
         last = f"{10 * each} 0\n" if failing else f"{each} 1\n"
-        sections[f"{load} {mib}"] = f"{each} 1\n" * 19 + last
-        for place, number in (("before", 0), ("after", 20 * 256 * 30)):
+        sections[load.section] = f"{each} 1\n" * (several - 1) + last
+        for place, number in (("before", 0), ("after", several * 256 * 30)):
             counted = f"discarded {number}\nactivated 0\nmoved_out 0\n"
-            sections[f"area {place} {load} {mib}"] = counted if variant in rental_costs.LENT else ""
-            sections[f"vmstat {place} {load} {mib}"] = "oom_kill 0\n"
+            sections[f"area {place} {load.section}"] = (
+                counted if variant in rental_costs.LENT else ""
+            )
+            sections[f"vmstat {place} {load.section}"] = "oom_kill 0\n"
     return sections
 
 
@@ -204,19 +207,20 @@ def test_figures_of_returns(run: Callable[..., Outcome]) -> None:
         "rental-dirty-return": 2,
     }
     (rows,) = (t.rows for t in outcome.tables if t.title == "Return beside a load, ms")
-    assert rows[0] == ["rndrd", 0, MOVABLE, 800, 800, 800, 800, 0, 0, None]
-    assert rows[1] == ["rndrd", 0, LAZY, 100, 100, 100, 100, 0, 0, 30]
+    assert rows[0] == ["rndrd 100", MOVABLE, 800, 800, 800, 0, 0, None]
+    assert rows[1] == ["rndrd 100", LAZY, 100, 100, 100, 0, 0, 30]
     assert [plot.title for plot in outcome.plots if plot.kind == "cdf"] == [
-        *("Return under rndrd", "Return under rndrw", "Return under seqwr"),
-        "Return under rndrw, 96 MiB preallocated",
+        *("Return under rndrd 100", "Return under rndrw 100"),
+        *("Return under rndrw 100, 96 MiB held", "Return under rndrw 200"),
     ]
 
 
 def test_failures_with_dirty_pages_are_those_under_writes_or_beside_memory_in_use() -> None:
     found = {v: rental_return.read_beside(output(v, beside(v))) for v in rental_return.BESIDE}
-    for cell in (("rndrd", 0), ("rndrd", 96), ("seqwr", 0)):
-        found[LAZY][cell] = [Return(1, ok=False)]
-    found[GCMA]["rndrw", 0] = [Return(1, ok=False)]
+    load = rental_return.Load
+    for load_of in (load("rndrd", 100), load("rndrd", 100, 96), load("seqwr", 100)):
+        found[LAZY][load_of] = [Return(1, ok=False)]
+    found[GCMA][load("rndrw", 100)] = [Return(1, ok=False)]
     costs = {v: rental_costs.read_returns(output(v, exact(v))) for v in rental_costs.STATES_OF}
     costs[ADAPTIVE]["active", 513] = replace(costs[ADAPTIVE]["active", 513], ok=False)
     writes = {v: rental_costs.write_costs(output(v, exact(v))) for v in (NONE, LAZY)}
@@ -226,8 +230,8 @@ def test_failures_with_dirty_pages_are_those_under_writes_or_beside_memory_in_us
 
 
 def test_a_return_that_is_missing_is_told() -> None:
-    sections = beside(LAZY) | {"seqwr 96": "1 1\n"}
-    with pytest.raises(LabError, match="1 of 20 returns, seqwr 96"):
+    sections = beside(LAZY) | {"seqwr 200 0": "1 1\n"}
+    with pytest.raises(LabError, match=f"1 of {rental_return.RETURNS} returns, seqwr 200"):
         rental_return.read_beside(output(LAZY, sections))
 
 

@@ -9,6 +9,7 @@ card.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,12 +23,8 @@ from lab.rental_costs import CLEAN, COUNTS, IDLE, LENT, MAPPED, PINNED, STATES_O
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
 SYSTEM_MIB = 100  # of the kernel and the host's userland
-FILES_MIB = 100
-PREALLOCATED = (0, 96)  # MiB of anonymous memory
-LOADS = ("rndrd", "rndrw", "seqwr")
-RETURNS = 20
-CELLS = tuple((load, mib) for mib in PREALLOCATED for load in LOADS)
-READS, QUIET = "rndrd", ("rndrd", 0)
+READS = "rndrd"
+RETURNS = 8
 BESIDE = (MOVABLE, *LENT, GCMA)
 # An SD card: the bandwidth of its bus (UHS-I), as many writes as class A1 promises, few at a time.
 # More wait in the guest, where reads may overtake writes.
@@ -36,7 +33,34 @@ CARD_WRITES_PER_SECOND = 500
 CARD_ARGS = ("virtio_blk.queue_depth=4", "virtio_blk.num_request_queues=1")
 SECONDS = 140  # of a guest on an idle machine
 
+
+@dataclass(frozen=True)
+class Load:
+    """What runs beside returns: sysbench's name for it, of files of so many MiB."""
+
+    name: str
+    files_mib: int
+    held_mib: int = 0  # anonymous memory, allocated before
+
+    @property
+    def section(self) -> str:
+        return f"{self.name} {self.files_mib} {self.held_mib}"
+
+    @property
+    def label(self) -> str:
+        held = f", {self.held_mib} MiB held" if self.held_mib else ""
+        return f"{self.name} {self.files_mib}{held}"
+
+
+# Files that fit into the memory beside the area; the same where less of it is free; more than that.
 # Loads that only read come first: nothing that is dirty is left for them.
+LOADS = tuple(
+    Load(name, *memory)
+    for name in (READS, "rndrw", "seqwr")
+    for memory in ((100,), (100, 96), (200,))
+)
+FILES_MIB = max(load.files_mib for load in LOADS)
+QUIET = LOADS[0]
 SCRIPT = f"""\
 mountpoint -q /sys/kernel/debug || mount -t debugfs debug /sys/kernel/debug
 mount -t tmpfs tmp /tmp
@@ -46,32 +70,28 @@ mkdir /tmp/card
 mount -t ext4 -o noatime /dev/vda /tmp/card
 @scheme@
 $job fill /tmp/card {FILES_MIB} 1 >/dev/null
-cell() {{ # LOAD PREALLOCATED
+cell() {{ # LOAD FILES HELD
 	hog=
-	if [ $2 != 0 ]; then
+	if [ $3 != 0 ]; then
 		: >/tmp/held
-		$rental hog $2 >/tmp/held &
+		$rental hog $3 >/tmp/held &
 		hog=$!
 		while kill -0 $hog && ! grep -q held /tmp/held; do sleep 0.1; done
 	fi
-	$job $1 /tmp/card {FILES_MIB} 2 0 >/dev/null &
+	$job $1 /tmp/card $2 2 0 >/dev/null &
 	loading=$!
-	snapshot "before $1 $2"
-	section "$1 $2"
-	$rental returns {workloads.DEBUG} /tmp/card/data {FILES_MIB} {rental.AREA_PAGES} {RETURNS} 3
-	snapshot "after $1 $2"
+	snapshot "before $*"
+	section "$*"
+	$rental returns {workloads.DEBUG} /tmp/card/data $2 {rental.AREA_PAGES} {RETURNS} 3
+	snapshot "after $*"
 	kill $loading $hog || true  # one may have been killed for its memory
 	wait $loading $hog || true
 }}
-for load in {" ".join(LOADS)}; do
-	for mib in {" ".join(map(str, PREALLOCATED))}; do
-		cell $load $mib
-	done
-done
+{"".join(f"cell {load.section}{chr(10)}" for load in LOADS)}\
 area end
 """
 
-Returns = Mapping[tuple[str, int], Sequence[Return]]  # by load and what is preallocated
+Returns = Mapping[Load, Sequence[Return]]
 Lends = Mapping[int, Sequence[tuple[float, float]]]  # as rental_costs.lending() reads them
 
 
@@ -99,7 +119,7 @@ def _guest(kernels: Kernels, variant: str, card: Disk) -> Guest:
             cpus=2,
             area_mib=rental.AREA_MIB,
             policy=VARIANTS[variant].policy,
-            args=CARD_ARGS,
+            args=(*CARD_ARGS, *rental.BY_WORDS),
             disks=(card,),
         ),
         programs + SCRIPT.replace("@scheme@", VARIANTS[variant].script),
@@ -107,20 +127,24 @@ def _guest(kernels: Kernels, variant: str, card: Disk) -> Guest:
     )
 
 
-def read_beside(output: Output) -> dict[tuple[str, int], list[Return]]:
+def read_beside(output: Output) -> dict[Load, list[Return]]:
     """The returns of a system guest."""
     found = {}
-    for load, mib in CELLS:
-        lines = re.findall(r"^(\d+) ([01])$", output[f"{load} {mib}"], flags=re.M)
+    for load in LOADS:
+        lines = re.findall(r"^(\d+) ([01])$", output[load.section], flags=re.M)
         if len(lines) != RETURNS:
-            raise LabError(f"{output.guest.name}: {len(lines)} of {RETURNS} returns, {load} {mib}")
-        found[load, mib] = [Return(int(ns), ok == "1") for ns, ok in lines]
+            raise LabError(f"{output.guest.name}: {len(lines)} of {RETURNS} returns, {load.label}")
+        found[load] = [Return(int(ns), ok == "1") for ns, ok in lines]
     return found
 
 
-def lent_mib(output: Output, load: str, mib: int) -> float | None:
+def _marks(load: Load) -> tuple[str, str]:
+    return f"before {load.section}", f"after {load.section}"
+
+
+def lent_mib(output: Output, load: Load) -> float | None:
     """What a return found lent, in the mean; None: that is not counted."""
-    gained = output.gained("area", f"before {load} {mib}", f"after {load} {mib}")
+    gained = output.gained("area", *_marks(load))
     if "discarded" not in gained:
         return None
     found = sum(gained[name] for name in ("discarded", "activated", "moved_out"))
@@ -139,20 +163,22 @@ def values(
 ) -> dict[str, float]:
     """The figures, but for the pages found dirty."""
     lazy, adaptive, movable = (beside[variant] for variant in (LAZY, ADAPTIVE, MOVABLE))
-    random_writes = [cell for cell in CELLS if cell[0] == "rndrw"]
-    others = [cell for cell in CELLS if cell[0] != READS]
+    random_writes = [load for load in LOADS if load.name == "rndrw"]
+    reading = {load: replace(load, name=READS) for load in LOADS}
     failed = {
-        cell: sum(rental.failures(beside[variant][cell]) for variant in LENT) for cell in CELLS
+        load: sum(rental.failures(beside[variant][load]) for variant in LENT) for load in LOADS
     }
     exact = [(state, cost) for variant in LENT for (state, _), cost in costs[variant].items()]
     return {
-        "rental-simple-adaptive": max(rental.worst(movable[cell]) for cell in random_writes)
-        / max(rental.worst(adaptive[cell]) for cell in random_writes),
+        "rental-simple-adaptive": max(rental.worst(movable[load]) for load in random_writes)
+        / max(rental.worst(adaptive[load]) for load in random_writes),
         "rental-adaptive-lazy": max(
-            loads.ratio(_median(adaptive[cell]), _median(lazy[cell])) for cell in CELLS
+            loads.ratio(_median(adaptive[load]), _median(lazy[load])) for load in LOADS
         ),
         "rental-writes-reads": max(
-            loads.ratio(_median(lazy[cell]), _median(lazy[READS, cell[1]])) for cell in others
+            loads.ratio(_median(lazy[load]), _median(lazy[reading[load]]))
+            for load in LOADS
+            if load.name != READS
         ),
         "rental-clean": rental_costs.of_page(costs[LAZY], CLEAN),
         "rental-mapped": rental_costs.of_page(costs[LAZY], MAPPED),
@@ -167,7 +193,7 @@ def values(
         "rental-failures": sum(not cost.ok for state, cost in exact if state not in PINNED)
         + sum(failed.values()),
         "rental-pin-lost": sum(cost.lost for state, cost in exact if state in PINNED),
-        "rental-failures-dirty": sum(failed[cell] for cell in CELLS if cell != QUIET),
+        "rental-failures-dirty": sum(failed[load] for load in LOADS if load != QUIET),
     }
 
 
@@ -262,17 +288,15 @@ def _lend_table(lends: Lends) -> Table:
 
 def _beside_table(beside: Mapping[str, Returns], outputs: Mapping[str, Output]) -> Table:
     rows: list[list[Cell]] = []
-    for load, mib in CELLS:
+    for load in LOADS:
         for variant in BESIDE:
-            returns = beside[variant][load, mib]
+            returns = beside[variant][load]
             samples = rental.milliseconds(returns)
-            lent = lent_mib(outputs[variant], load, mib)
-            marks = (f"before {load} {mib}", f"after {load} {mib}")
-            killed = outputs[variant].gained("vmstat", *marks)["oom_kill"]
+            lent = lent_mib(outputs[variant], load)
+            killed = outputs[variant].gained("vmstat", *_marks(load))["oom_kill"]
             rows.append(
                 [
-                    *(load, mib, variant, round(min(samples), 3), round(_median(returns), 3)),
-                    round(stats.percentile(samples, 90), 3),
+                    *(load.label, variant, round(min(samples), 3), round(_median(returns), 3)),
                     *(round(max(samples), 3), rental.failures(returns)),
                     *(killed, None if lent is None else round(lent, 1)),
                 ]
@@ -280,25 +304,24 @@ def _beside_table(beside: Mapping[str, Returns], outputs: Mapping[str, Output]) 
     return Table(
         "Return beside a load, ms",
         (
-            *("load", "preallocated, MiB", "variant", "min", "median", "90 %", "max", "failed"),
+            *("load", "variant", "min", "median", "max", "failed"),
             *("processes killed", "lent, MiB"),
         ),
         rows,
-        f"{RETURNS} returns of {rental.AREA_MIB} MiB each, 2 emulated CPUs; files of"
-        f" {FILES_MIB} MiB, 16 KiB at a time, on a disk of {CARD_BYTES_PER_SECOND // 1_000_000}"
-        f" MB/s and {CARD_WRITES_PER_SECOND} writes/s. Before each all clean cache is dropped and"
-        " the file is read again, for 5 s before the first, for 0.6 s before others. Lent: found by"
-        " a return, in the mean. Percentiles are nearest-rank.",
+        f"{RETURNS} returns of {rental.AREA_MIB} MiB each, 2 emulated CPUs; files of so many MiB,"
+        f" 16 KiB at a time, on a disk of {CARD_BYTES_PER_SECOND // 1_000_000} MB/s and"
+        f" {CARD_WRITES_PER_SECOND} writes/s, in about {rental.CACHE_MIB} MiB beside the area, less"
+        " what is held. Before each all clean cache is dropped and the file is read again, for 5 s"
+        " before the first, for 2 s before others. Lent: found by a return, in the mean. Medians"
+        " are nearest-rank.",
     )
 
 
-def _cdf(beside: Mapping[str, Returns], load: str, mib: int) -> Plot:
+def _cdf(beside: Mapping[str, Returns], load: Load) -> Plot:
     lines = [
-        Line(variant, stats.cdf(rental.milliseconds(beside[variant][load, mib])))
-        for variant in BESIDE
+        Line(variant, stats.cdf(rental.milliseconds(beside[variant][load]))) for variant in BESIDE
     ]
-    title = f"Return under {load}" + (f", {mib} MiB preallocated" if mib else "")
-    return Plot(title, "cdf", "ms", "share of returns", lines, log_x=True)
+    return Plot(f"Return under {load.label}", "cdf", "ms", "share of returns", lines, log_x=True)
 
 
 def _cost_plot(costs: Mapping[str, Costs]) -> Plot:
@@ -352,8 +375,8 @@ def rental_return(kernels: Kernels) -> Outcome:
             *(
                 loaded[variant].run(
                     {
-                        f"{load}, {mib} MiB preallocated, ms": rental.milliseconds(of)
-                        for (load, mib), of in beside[variant].items()
+                        f"{load.label}, ms": rental.milliseconds(of)
+                        for load, of in beside[variant].items()
                     }
                 )
                 for variant in BESIDE
@@ -368,7 +391,7 @@ def rental_return(kernels: Kernels) -> Outcome:
             _beside_table(beside, loaded),
         ],
         [
-            *(_cdf(beside, load, mib) for load, mib in CELLS if not mib or load == "rndrw"),
+            *(_cdf(beside, load) for load in LOADS if load.name == "rndrw" or load == QUIET),
             _cost_plot(costs),
         ],
         {

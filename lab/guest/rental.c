@@ -53,7 +53,7 @@
 
 /* Between two returns */
 #define FIRST_NS	5000000000UL
-#define REFILL_NS	600000000UL
+#define REFILL_NS	2000000000UL
 #define PAUSE_NS	200000000UL
 
 static char buf[CHUNK * PAGE];
