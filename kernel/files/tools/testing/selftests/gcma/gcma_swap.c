@@ -495,7 +495,10 @@ static void loads_expect(unsigned long nr)
 		fail("%lu pages were read, %lu loaded of %lu", reads, loads, nr);
 }
 
-/* Primaries: some of the tenants go, or all. */
+/*
+ * Primaries: some of the tenants go, or all. Some are so many that some of this memory's are
+ * among them: others may have tenants, too.
+ */
 static int heap, buffers[1024];
 static unsigned int nr_buffers;
 
@@ -527,7 +530,7 @@ static void take(bool all)
 {
 	unsigned long begin = counter("tenants_swap"), tenants = begin;
 
-	while (tenants && (all || tenants == begin)) {
+	while (tenants && (all || tenants == begin || tenants >= pages)) {
 		must_take(all ? 512 : 128);
 		tenants = counter("tenants_swap");
 	}
