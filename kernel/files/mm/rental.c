@@ -115,7 +115,7 @@ static int rental_nid(const struct rental *r)
 }
 
 /* Does a primary have the frame, or is it about to? */
-static bool rental_taken(const struct rental *r, unsigned long frame)
+static inline bool rental_taken(const struct rental *r, unsigned long frame)
 {
 	return test_bit(frame >> r->cma->order_per_bit, r->cma->bitmap);
 }
@@ -147,9 +147,8 @@ unsigned long __rental_nr_lent(void)
 	unsigned int i, nr = rental_nr();
 	unsigned long sum = 0;
 
-	/* a sum of numbers that change */
 	for (i = 0; i < nr; i++)
-		sum += data_race(rental_areas[i]->nr_lent);
+		sum += data_race(rental_areas[i]->nr_lent); /* a sum of numbers that change */
 	return sum;
 }
 
@@ -213,48 +212,46 @@ static void rental_move(unsigned long *from, unsigned long *to, unsigned long fr
 	}
 }
 
-/* Idle frames, now lent: the number of the first, or the number of frames if there are none */
-static unsigned long rental_lend_frames(struct rental *r, unsigned long nr)
+/* Idle frames, now lent, from @frame on; false if there are none. */
+static bool rental_lend_frames(struct rental *r, unsigned long nr, unsigned long *frame)
 {
-	unsigned long count = r->cma->count, flags, frame;
+	unsigned long count = r->cma->count, first;
 
 	/* Without the lock: most areas are full most of the time. */
 	if (data_race(r->nr_idle) < nr)
-		return count;
-	spin_lock_irqsave(&r->lock, flags);
-	frame = nr == 1 ? find_next_bit(r->idle, count, r->hand) :
-			  rental_find(r, r->hand, count, nr);
-	if (frame == count)
-		frame = rental_find(r, 0, count, nr);
-	if (frame < count) {
-		rental_move(r->idle, r->lent, frame, nr);
+		return false;
+	spin_lock_irq(&r->lock);
+	first = r->hand;
+	if (nr > 1)
+		first = rental_find(r, first, count, nr);
+	else if (!test_bit(first, r->idle))
+		first = find_next_bit(r->idle, count, first);
+	if (first == count)
+		first = rental_find(r, 0, count, nr);
+	if (first < count) {
+		rental_move(r->idle, r->lent, first, nr);
 		r->nr_idle -= nr;
 		r->nr_lent += nr;
-		r->hand = frame + nr;
+		r->hand = first + nr < count ? first + nr : 0;
 	} else if (nr > 1) {
 		rental_count(r, RENTAL_no_run, 1);
 	}
-	spin_unlock_irqrestore(&r->lock, flags);
-	return frame;
+	spin_unlock_irq(&r->lock);
+	*frame = first;
+	return first < count;
 }
 
-/* Frames are not lent any more: they are idle, or the primary's who waits for them. */
-static void rental_frames_home(struct rental *r, unsigned long frame, unsigned long nr)
+/* A frame is not lent any more: it is idle, or the primary's who waits for it. Locked. */
+static inline void rental_home(struct rental *r, unsigned long frame)
 {
-	unsigned long flags, end = frame + nr;
-
-	spin_lock_irqsave(&r->lock, flags);
-	for (; frame < end; frame++) {
-		/* a poisoned one may have been given up before */
-		if (!__test_and_clear_bit(frame, r->lent))
-			continue;
-		r->nr_lent--;
-		if (!rental_taken(r, frame)) {
-			__set_bit(frame, r->idle);
-			r->nr_idle++;
-		}
+	/* a poisoned one may have been given up before */
+	if (!__test_and_clear_bit(frame, r->lent))
+		return;
+	r->nr_lent--;
+	if (!rental_taken(r, frame)) {
+		__set_bit(frame, r->idle);
+		r->nr_idle++;
 	}
-	spin_unlock_irqrestore(&r->lock, flags);
 }
 
 /* A folio of the area, with one reference, or NULL: O(1) unless few frames are idle */
@@ -263,16 +260,17 @@ static struct folio *rental_folio(struct rental *r, unsigned int order)
 	unsigned long nr = 1UL << order, frame, i;
 	struct page *page;
 
-	frame = rental_lend_frames(r, nr);
-	if (frame == r->cma->count)
+	if (!rental_lend_frames(r, nr, &frame))
 		return NULL;
 	page = cma_page(r->cma, frame);
 	if (!rental_poisoned(page, nr) && (!order || cma_make_compound(page, nr)))
 		return page_rmappable_folio(page);
 	/* Poisoned ones stay lent, to nobody. */
+	spin_lock_irq(&r->lock);
 	for (i = 0; i < nr; i++)
 		if (!PageHWPoison(page + i))
-			rental_frames_home(r, frame + i, 1);
+			rental_home(r, frame + i);
+	spin_unlock_irq(&r->lock);
 	return NULL;
 }
 
@@ -282,7 +280,7 @@ static struct folio *rental_folio(struct rental *r, unsigned int order)
  * are read-only until a fault tells of a write, or for ever. Files that are cached locally are
  * made dirty when they are read.
  */
-static bool rental_may_lend(struct address_space *mapping)
+static __always_inline bool rental_may_lend(struct address_space *mapping)
 {
 	const struct inode *host = mapping->host;
 
@@ -320,16 +318,19 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 
 bool __rental_free(struct page *page, unsigned int order)
 {
-	struct rental *r = rental_at(page_to_pfn(page));
-	unsigned long i, nr = 1UL << order;
+	unsigned long pfn = page_to_pfn(page), end = pfn + (1UL << order), flags;
+	struct rental *r = rental_at(pfn);
 
 	if (!r)
 		return false;
 	/* Idle frames are as allocated ones: a primary takes them without a look. */
 	post_alloc_hook(page, order, GFP_NOWAIT);
-	for (i = 0; i < nr; i++)
-		set_page_count(page + i, 1);
-	rental_frames_home(r, page_to_pfn(page) - r->cma->base_pfn, nr);
+	spin_lock_irqsave(&r->lock, flags);
+	for (; pfn < end; pfn++, page++) {
+		set_page_count(page, 1);
+		rental_home(r, pfn - r->cma->base_pfn);
+	}
+	spin_unlock_irqrestore(&r->lock, flags);
 	return true;
 }
 
@@ -387,17 +388,21 @@ static bool rental_replace(struct folio *old, struct folio *new)
 /* Drop a locked folio from the page cache, if it is clean; false if that is not possible now. */
 static bool rental_discard(struct folio *folio)
 {
-	enum ttu_flags flags = TTU_BATCH_FLUSH;
+	struct address_space *mapping = folio->mapping;
 
-	if (folio_test_large(folio))
-		flags |= TTU_SYNC;
-	if (folio_test_pmd_mappable(folio))
-		flags |= TTU_SPLIT_HUGE_PMD;
-	if (folio_mapped(folio))
-		try_to_unmap(folio, flags);
-	return !folio_mapped(folio) && !folio_test_dirty(folio) && !folio_test_writeback(folio) &&
-	       (!folio_needs_release(folio) || filemap_release_folio(folio, 0)) &&
-	       remove_mapping(folio->mapping, folio);
+	if (folio_mapped(folio)) {
+		try_to_unmap(folio, TTU_BATCH_FLUSH |
+			     (folio_test_large(folio) ? TTU_SYNC : 0) |
+			     (folio_test_pmd_mappable(folio) ? TTU_SPLIT_HUGE_PMD : 0));
+		if (folio_mapped(folio))
+			return false;
+	}
+	if (folio_test_dirty(folio) || folio_test_writeback(folio))
+		return false;
+	if ((folio_has_private(folio) || mapping_release_always(mapping)) &&
+	    !filemap_release_folio(folio, 0))
+		return false;
+	return remove_mapping(mapping, folio);
 }
 
 /* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
@@ -564,17 +569,14 @@ static struct folio *rental_next(const struct rental *r, unsigned long *frame,
 {
 	struct folio *folio;
 
-	for (;;) {
-		*frame = find_next_bit(r->lent, end, *frame);
-		if (*frame >= end)
-			return NULL;
-		folio = rental_get(r, *frame);
+	for (; *frame < end; ++*frame) {
+		folio = test_bit(*frame, r->lent) ? rental_get(r, *frame) : NULL;
 		if (folio) {
-			*frame = folio_pfn(folio) - r->cma->base_pfn + folio_nr_pages(folio);
+			*frame = round_up(*frame + 1, folio_nr_pages(folio));
 			return folio;
 		}
-		++*frame;
 	}
+	return NULL;
 }
 
 /* Whoever made a folio dirty may still hold it. */
@@ -625,13 +627,13 @@ static void rental_tell(const struct rental *r, struct folio *folio, const char 
  * are none of the page cache, page tables or private data are somebody's, but for those that are
  * the caller's.
  */
-static bool rental_held(const struct folio *folio, int mine)
+static inline bool rental_held(const struct folio *folio, int mine)
 {
 	int refs = folio_ref_count(folio) - mine;
 
 	if (folio->mapping)
 		refs -= folio_nr_pages(folio) + folio_has_private(folio);
-	return !folio_test_locked(folio) && refs > folio_mapcount(folio);
+	return refs > 0 && !folio_test_locked(folio) && refs > folio_mapcount(folio);
 }
 
 /* Is the page still held because of which a return just failed? cma_alloc() tries many ranges. */
@@ -660,14 +662,15 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 {
 	bool again = time_before(jiffies, READ_ONCE(r->held_until));
 	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times = 0;
-	unsigned long frame = start, begin, waited = 0;
+	unsigned long frame, begin, waited = 0;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
 		return -EBUSY;
-	for_each_set_bit_from(frame, r->lent, end) {
+	for (frame = start; frame < end; frame++) {
 		/* a glance, at what may be something else by now */
-		if (!rental_held(page_folio(cma_page(r->cma, frame)), 0))
+		if (!test_bit(frame, r->lent) ||
+		    !rental_held(page_folio(cma_page(r->cma, frame)), 0))
 			continue;
 		folio = rental_get(r, frame);
 		if (!folio)
@@ -745,8 +748,8 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 		    folio_trylock(folio)) {
 			new = NULL;
 			if (folio->mapping && folio_test_uptodate(folio))
-				new = filemap_alloc_folio(GFP_NOWAIT | __GFP_NOWARN | __GFP_HIGHMEM |
-							  __GFP_MOVABLE, folio_order(folio));
+				new = filemap_alloc_folio(GFP_NOWAIT | __GFP_HIGHMEM | __GFP_MOVABLE,
+							  folio_order(folio));
 			if (new && rental_replace(folio, new)) {
 				room -= folio_nr_pages(new);
 				rental_count(r, RENTAL_activated, folio_nr_pages(new));
@@ -807,9 +810,13 @@ static void rental_forget_poisoned(struct rental *r, unsigned long frame, unsign
 {
 	if (!rental_poison())
 		return;
-	for_each_set_bit_from(frame, r->lent, end)
-		if (PageHWPoison(cma_page(r->cma, frame)))
-			rental_frames_home(r, frame, 1);
+	for_each_set_bit_from(frame, r->lent, end) {
+		if (!PageHWPoison(cma_page(r->cma, frame)))
+			continue;
+		spin_lock_irq(&r->lock);
+		rental_home(r, frame);
+		spin_unlock_irq(&r->lock);
+	}
 }
 
 static unsigned long rental_nr_lent_in(struct rental *r, unsigned long start,
