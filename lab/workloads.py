@@ -81,12 +81,14 @@ RAM_DISKS = {
 }
 
 
-# As slow as an SD card: 1 ms a request of 128 KiB at most, one at a time. Others wait.
+# As slow as an SD card: 1 ms a request of 128 KiB at most, one at a time. Others wait in the
+# scheduler that cards have, null_blk by itself none: reads overtake writes there.
 CARD = """\
 echo 1000000 >$disk/completion_nsec
 echo 256 >$disk/max_sectors
 echo 1 >$disk/hw_queue_depth
 echo 1 >$disk/power
+echo mq-deadline >/sys/block/disk/queue/scheduler
 echo 128 >/sys/block/disk/queue/nr_requests
 """
 POWER = "echo 1 >$disk/power\n"

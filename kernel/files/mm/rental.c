@@ -748,8 +748,8 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 		    folio_trylock(folio)) {
 			new = NULL;
 			if (folio->mapping && folio_test_uptodate(folio))
-				new = filemap_alloc_folio(GFP_NOWAIT | __GFP_HIGHMEM | __GFP_MOVABLE,
-							  folio_order(folio));
+				new = filemap_alloc_folio(GFP_NOWAIT | __GFP_HIGHMEM |
+							  __GFP_MOVABLE, folio_order(folio));
 			if (new && rental_replace(folio, new)) {
 				room -= folio_nr_pages(new);
 				rental_count(r, RENTAL_activated, folio_nr_pages(new));
