@@ -70,6 +70,20 @@ def test_command_that_fails_is_a_failed_case() -> None:
     assert result.detail == "said\nwhy\n"
 
 
+def test_each_marked_line_has_to_be_refused() -> None:
+    source = "heap.make<bad>(); /* refused */\nheap.make<good>();\nbad(); /* refused */\n"
+    first = "a.cpp:1:3:   required from here\n"
+    third = "/x/a.cpp:3:5: note: in instantiation of class 'pin<bad>' requested here\n"
+    whole = judge.refusals("it", source, Finished([], 1, "", first + third))
+    assert whole.cases[0].passed
+    assert not whole.detail
+    missed = judge.refusals("it", source, Finished([], 1, "", first))
+    assert missed.cases[0].why == "other than marked: [3]"
+    more = "a.cpp:2:3:   required from here\n"
+    assert not judge.refusals("it", source, Finished([], 1, "", first + more + third)).cases[0].passed
+    assert not judge.refusals("it", "none", Finished([], 0, "", "")).cases[0].passed
+
+
 def test_fuzzer_that_fails_says_why() -> None:
     ended = Finished([], 77, "", "#12 NEW\nfuzz.c:30: the heap lost an object\nbye\n")
     [case] = judge.fuzzing(10, ended).cases

@@ -3,7 +3,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,8 @@ from lab.ktap import Case
 from lab.process import Finished
 
 CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
+REFUSED = "/* refused */"  # at the end of a line that the compiler shall not accept
+REFUSED_AT = re.compile(r":(\d+):\d+:.* (?:required from|requested) here", re.M)
 FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
 FUZZ_DETAIL = 4000  # letters at the end of what libFuzzer prints
 BRANCHES = 95.0  # percent of the library's that the tests have to take
@@ -27,6 +29,14 @@ class StepResult:
     detail: str = ""
 
 
+def together(results: Sequence[StepResult]) -> StepResult:
+    """The cases of all of them, and what to read of those that failed."""
+    return StepResult(
+        [case for result in results for case in result.cases],
+        "\n".join(result.detail for result in results if result.detail),
+    )
+
+
 def commands(answers: Mapping[str, Finished]) -> StepResult:
     """A case for each name, whose command has to end with 0."""
     failed = [answer for answer in answers.values() if answer.returncode]
@@ -34,6 +44,16 @@ def commands(answers: Mapping[str, Finished]) -> StepResult:
         [Case(name, answer.returncode == 0) for name, answer in answers.items()],
         "\n".join(answer.stdout + answer.stderr for answer in failed),
     )
+
+
+def refusals(name: str, source: str, answer: Finished) -> StepResult:
+    """Did the compiler find something in each line that is marked, and in no other?"""
+    lines = enumerate(source.splitlines(), 1)
+    marked = {number for number, line in lines if line.endswith(REFUSED)}
+    found = {int(number) for number in REFUSED_AT.findall(answer.stderr)}
+    holds = bool(marked) and found == marked and answer.returncode != 0
+    why = "" if holds else f"other than marked: {sorted(found ^ marked)}"
+    return StepResult([Case(name, holds, why=why)], "" if holds else answer.stderr)
 
 
 def programs(preset: Preset, answers: Mapping[str, Finished]) -> StepResult:

@@ -32,8 +32,8 @@ def run(*, debug: bool, soak: bool) -> tuple[list[Case], str]:
     steps = DEBUG_STEPS if debug else STEPS
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda step: step(soak), steps))
-    cases = [case for result in results for case in result.cases]
-    return cases, "\n".join(result.detail for result in results if result.detail)
+    whole = judge.together(results)
+    return whole.cases, whole.detail
 
 
 # On this machine
@@ -124,6 +124,22 @@ def rust(_: bool) -> StepResult:
             {"CARGO_TARGET_DIR": f"{paths.cache()}/compactfit/cargo"},
         )
     )
+
+
+def refused(_: bool) -> StepResult:
+    """Types that the C++ header must not accept, by both compilers."""
+    source = SOURCE / "tests/refused.cpp"
+    flags = ["-std=c++17", "-fsyntax-only", f"-I{SOURCE}/include", str(source)]
+    compilers = {"g++": "-fmax-errors=0", "clang++": "-ferror-limit=0"}
+    results = [
+        judge.refusals(
+            f"objects that cannot be moved as bytes do not compile ({compiler})",
+            source.read_text(),
+            _command([compiler, limit, *flags], SOURCE),
+        )
+        for compiler, limit in compilers.items()
+    ]
+    return judge.together(results)
 
 
 def examples(_: bool) -> StepResult:
@@ -249,7 +265,8 @@ def read(_: bool) -> StepResult:
             *("clang-tidy", "--quiet", *units, "--", "-std=gnu11", include),
         ],
         "clang-tidy finds nothing in C++": [
-            *("clang-tidy", "--quiet", str(SOURCE / "tests/test_cpp.cpp")),
+            *("clang-tidy", "--quiet"),
+            *(str(SOURCE / f"tests/{name}.cpp") for name in ("test_cpp", "test_cpp_threads")),
             *("--", "-std=c++17", include),
         ],
         "cppcheck finds nothing": [*cppcheck, "--error-exitcode=1", include, *folders],
@@ -270,7 +287,7 @@ def _command(
 
 Step = Callable[[bool], StepResult]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32)
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32, refused)
 DEBUG_STEPS: tuple[Step, ...] = (
     *(read, sanitized, fuzzed, rivals, cortex_m0, aarch64),
     *(cortex_m33, cortex_m3, threads, examples),
