@@ -80,7 +80,8 @@ def test_each_marked_line_has_to_be_refused() -> None:
     missed = judge.refusals("it", source, Finished([], 1, "", first))
     assert missed.cases[0].why == "other than marked: [3]"
     more = "a.cpp:2:3:   required from here\n"
-    assert not judge.refusals("it", source, Finished([], 1, "", first + more + third)).cases[0].passed
+    too_many = judge.refusals("it", source, Finished([], 1, "", first + more + third))
+    assert not too_many.cases[0].passed
     assert not judge.refusals("it", "none", Finished([], 0, "", "")).cases[0].passed
 
 

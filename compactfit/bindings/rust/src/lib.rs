@@ -44,6 +44,8 @@ mod sys;
 
 pub use handle::{Handle, Object};
 pub use pod::Pod;
+#[doc(hidden)]
+pub use pod::__private;
 
 use sys::cf_handle;
 
