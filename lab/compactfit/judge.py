@@ -56,6 +56,13 @@ def refusals(name: str, source: str, answer: Finished) -> StepResult:
     return StepResult([Case(name, holds, why=why)], "" if holds else answer.stderr)
 
 
+def refusal(name: str, answer: Finished) -> Case:
+    """Does the crate say that the C compiler is none for the target, and what to set?"""
+    said = answer.stderr
+    holds = answer.returncode != 0 and "is no good for" in said and "set CC_" in said
+    return Case(name, holds, why="" if holds else said.strip()[-500:])
+
+
 def programs(preset: Preset, answers: Mapping[str, Finished]) -> StepResult:
     """The cases that programs reported. One that reports no failure has to end well."""
     cases: list[Case] = []

@@ -24,6 +24,15 @@ FUZZ_SECONDS = 10
 SOAK_FUZZ_SECONDS = 3600
 FUZZ_BYTES = 1024  # of an input
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
+OLDEST_RUST = "/usr/bin:/bin"  # where Debian's is: 1.63, the oldest that the crate supports
+THUMB = "thumbv7em-none-eabi"
+WRONG_COMPILERS = {  # for a Cortex-M4
+    "this machine's": {"CC": "gcc"},
+    "AArch64's": {"CC": "aarch64-linux-gnu-gcc"},
+    "ARM code": {"CFLAGS": "-march=armv7-a -marm"},
+    "another convention": {"CFLAGS": "-mfpu=fpv4-sp-d16 -mfloat-abi=hard"},
+    "none": {"CC": "no-such-compiler"},
+}
 REPLAYED = ("cfm", "cfnm", "tlsf", "o1heap", "dlmalloc", "rlsf", "talc", "glibc")
 
 
@@ -179,6 +188,72 @@ def examples(_: bool) -> StepResult:
     )
 
 
+def firmware(_: bool) -> StepResult:
+    """The Rust crate for a Cortex-M4: what it takes for a compiler, and that it runs in QEMU."""
+    folder = paths.cache() / "compactfit" / "firmware"
+    folder.mkdir(parents=True, exist_ok=True)
+    sysroot = _thumb_sysroot()
+    source = SOURCE / "tests/cortex-m"
+    environment = {
+        "PATH": OLDEST_RUST,  # it is of the same version as the source of core that Debian has
+        "RUSTFLAGS": f"--sysroot={sysroot}",
+        "CARGO_TARGET_DIR": str(folder / "cargo"),
+    }
+    manifest = ["--manifest-path", f"{source}/rust/Cargo.toml"]
+    cargo = ["cargo", "build", "--locked", "--target", THUMB, *manifest]
+    library = str(folder / f"cargo/{THUMB}/debug/libfirmware.a")
+    link = [
+        *("arm-none-eabi-gcc", "-mthumb", "-march=armv7e-m", "--specs=rdimon.specs"),
+        "-Wl,--gc-sections,--defsym=CF_TEST_CODE=0,--defsym=CF_TEST_DATA=0x21000000",
+        *("-T", f"{source}/mps2.ld", f"{source}/startup.c", library, "-o", "firmware.elf"),
+    ]
+    qemu = ["qemu-system-arm", "-machine", "mps2-an386", "-display", "none", "-monitor", "none"]
+    qemu += ["-serial", "none", "-semihosting-config", "enable=on,target=native"]
+    run = [cargo, link, [*qemu, "-kernel", "firmware.elf"]]
+    # a compiler that is told, one that is guessed, and one for every machine
+    compilers: list[dict[str, str]] = [{"CC": "arm-none-eabi-gcc"}, {}, {"CC": "clang"}]
+    runs = {
+        f"Rust runs on a Cortex-M4 ({told.get('CC', 'no CC')})": _first_failure(
+            run, folder, {**environment, **told}
+        )
+        for told in compilers
+    }
+    refusals = [
+        judge.refusal(
+            f"C is not compiled for another machine ({what})",
+            _command(cargo, folder, {**environment, **told}),
+        )
+        for what, told in WRONG_COMPILERS.items()
+    ]
+    result = judge.commands(runs)
+    return replace(result, cases=[*result.cases, *refusals])
+
+
+def _thumb_sysroot() -> Path:
+    """Rust's core for a Cortex-M4, made of Debian's source once for each version of it."""
+    rustc = "/usr/bin/rustc"
+    version = build.output([rustc, "--version"]).split()[1]
+    sysroot = paths.cache() / "compactfit" / f"sysroot-{version}"
+    libraries = sysroot / f"lib/rustlib/{THUMB}/lib"
+    if (libraries / "libcompiler_builtins.rlib").exists():
+        return sysroot
+    libraries.mkdir(parents=True, exist_ok=True)
+    # what it has is in newlib and libgcc
+    empty = libraries / "empty.rs"
+    empty.write_text("#![no_std]\n#![feature(compiler_builtins)]\n#![compiler_builtins]\n")
+    source = "/usr/lib/rustlib/src/rust/library/core/src/lib.rs"
+    for name, unit in (("core", source), ("compiler_builtins", str(empty))):
+        what = [f"--crate-name={name}", "-o", str(libraries / f"lib{name}.rlib"), unit]
+        target = [f"--target={THUMB}", f"--sysroot={sysroot}", "-Cpanic=abort"]
+        process.run(
+            [rustc, "--edition=2021", "--crate-type=rlib", "--cap-lints=allow", *target, *what],
+            failure="building Rust's core for a Cortex-M4 failed",
+            env={**os.environ, "RUSTC_BOOTSTRAP": "1"},  # it uses what is not stable
+            timeout=LIMIT_SECONDS,
+        )
+    return sysroot
+
+
 def _first_failure(
     commands: list[list[str]], folder: Path, environment: Mapping[str, str]
 ) -> Finished:
@@ -290,5 +365,5 @@ Step = Callable[[bool], StepResult]  # told whether this is a soak
 STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32, refused)
 DEBUG_STEPS: tuple[Step, ...] = (
     *(read, sanitized, fuzzed, rivals, cortex_m0, aarch64),
-    *(cortex_m33, cortex_m3, threads, examples),
+    *(cortex_m33, cortex_m3, threads, examples, firmware),
 )
