@@ -76,19 +76,23 @@ def programs(preset: Preset, answers: Mapping[str, Finished]) -> StepResult:
     return StepResult(cases, "\n".join(details))
 
 
-def cargo(answer: Finished) -> StepResult:
-    """The cases of `cargo test`."""
-    cases = cargo_cases(answer.stdout)
+def cargo(answer: Finished, which: str = "") -> StepResult:
+    """The cases of `cargo test`; `which` names the compiler."""
+    cases = cargo_cases(answer.stdout, which)
     if answer.returncode or not cases:
-        cases.append(Case("cargo test ends well", passed=False))
+        cases.append(Case(f"cargo test ends well (rust{which})", passed=False))
         return StepResult(cases, answer.stdout + answer.stderr)
     return StepResult(cases)
 
 
-def cargo_cases(text: str) -> list[Case]:
+def cargo_cases(text: str, which: str = "") -> list[Case]:
     matches = [CARGO_RESULT.match(line) for line in text.splitlines()]
     return [
-        Case(f"{match['name']} (rust)", match["result"] != "FAILED", match["result"] == "ignored")
+        Case(
+            f"{match['name']} (rust{which})",
+            match["result"] != "FAILED",
+            match["result"] == "ignored",
+        )
         for match in matches
         if match
     ]

@@ -24,6 +24,7 @@ FUZZ_SECONDS = 10
 SOAK_FUZZ_SECONDS = 3600
 FUZZ_BYTES = 1024  # of an input
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
+CRATE = SOURCE / "bindings/rust"
 OLDEST_RUST = "/usr/bin:/bin"  # where Debian's is: 1.63, the oldest that the crate supports
 THUMB = "thumbv7em-none-eabi"
 WRONG_COMPILERS = {  # for a Cortex-M4
@@ -124,15 +125,51 @@ def _freestanding(folder: Path, level: str) -> Case:
 
 
 def rust(_: bool) -> StepResult:
-    """The Rust crate: cargo's tests, those of its documentation among them."""
-    manifest = SOURCE / "bindings/rust/Cargo.toml"
-    return judge.cargo(
-        _command(
-            ["cargo", "test", "--locked", "--manifest-path", str(manifest)],
-            paths.cache(),
-            {"CARGO_TARGET_DIR": f"{paths.cache()}/compactfit/cargo"},
-        )
-    )
+    """The Rust crate: cargo's tests, those of its documentation among them; lints; its package."""
+    folder = paths.cache() / "compactfit" / "cargo"
+    manifest = ["--locked", "--manifest-path", f"{CRATE}/Cargo.toml"]
+    checks = {
+        "clippy finds nothing in the Rust crate": [
+            *("cargo", "clippy", "--quiet", *manifest, "--all-targets", "--", "-Dwarnings"),
+        ],
+        "the Rust crate is formatted": ["cargo", "fmt", "--check", *manifest[1:]],
+        "the Rust crate is documented": ["cargo", "doc", "--quiet", *manifest, "--no-deps"],
+        "the Rust crate's package builds": [
+            *("cargo", "package", "--quiet", *manifest, "--offline", "--allow-dirty"),
+        ],
+    }
+    environment = {"CARGO_TARGET_DIR": str(folder), "RUSTDOCFLAGS": "-Dwarnings"}
+    answers = {name: _command(words, folder.parent, environment) for name, words in checks.items()}
+    answers["the Rust crate builds where git makes no symbolic links"] = _without_links(folder)
+    return judge.together([_cargo_test("", folder, {}), judge.commands(answers)])
+
+
+def oldest_rust(_: bool) -> StepResult:
+    """The Rust crate's tests by the oldest compiler that it supports."""
+    folder = paths.cache() / "compactfit" / "cargo-oldest"
+    return _cargo_test(", oldest", folder, {"PATH": OLDEST_RUST})
+
+
+def _cargo_test(which: str, folder: Path, environment: Mapping[str, str]) -> StepResult:
+    command = ["cargo", "test", "--locked", "--manifest-path", f"{CRATE}/Cargo.toml"]
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {**environment, "CARGO_TARGET_DIR": str(folder)}
+    return judge.cargo(_command(command, folder, environment), which)
+
+
+def _without_links(folder: Path) -> Finished:
+    """Build the crate in a copy of the sources that has text for links, as git on Windows has."""
+    copy = folder / "without-links"
+    shutil.rmtree(copy, ignore_errors=True)
+    ignored = shutil.ignore_patterns("target")
+    shutil.copytree(SOURCE, copy, symlinks=True, ignore=ignored)
+    for link in [path for path in copy.rglob("*") if path.is_symlink()]:
+        text = os.readlink(link)
+        link.unlink()
+        link.write_text(text)
+    command = ["cargo", "test", "--quiet", "--locked", "--test", "heap", "--test", "header"]
+    crate = copy / CRATE.relative_to(SOURCE)
+    return _command(command, crate, {"CARGO_TARGET_DIR": str(folder)})
 
 
 def refused(_: bool) -> StepResult:
@@ -362,7 +399,7 @@ def _command(
 
 Step = Callable[[bool], StepResult]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32, refused)
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, oldest_rust, x86_32, refused)
 DEBUG_STEPS: tuple[Step, ...] = (
     *(read, sanitized, fuzzed, rivals, cortex_m0, aarch64),
     *(cortex_m33, cortex_m3, threads, examples, firmware),

@@ -6,7 +6,7 @@
 //! calling convention, links in silence and fails when it runs.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{exit, Command};
 
 /// `core::error::Error` is there from this Rust 1.x on.
@@ -14,6 +14,11 @@ const CORE_ERROR_SINCE: u32 = 81;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    let header = source("compactfit.h");
+    println!(
+        "cargo:rustc-env=COMPACTFIT_INCLUDE={}", // for tests
+        header.parent().expect("it is in a folder").display()
+    );
     if rust_minor() >= CORE_ERROR_SINCE {
         println!("cargo:rustc-check-cfg=cfg(core_error)");
         println!("cargo:rustc-cfg=core_error");
@@ -53,14 +58,28 @@ fn told(name: &str) -> Option<String> {
     env::var(own).or_else(|_| env::var(name)).ok()
 }
 
+/// A file of the C library. In the crate's package it is in `c`; in a clone of the repository there is a
+/// symbolic link, or where git makes none, on Windows, a file that says where it would lead.
+fn source(name: &str) -> PathBuf {
+    let folder = Path::new(&cargo("CARGO_MANIFEST_DIR")).join("c");
+    let file = folder.join(name);
+    println!("cargo:rerun-if-changed={}", file.display());
+    let text = std::fs::read_to_string(&file)
+        .unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", file.display())));
+    let leads_to = folder.join(text.trim());
+    if text.lines().count() == 1 && leads_to.is_file() {
+        return leads_to;
+    }
+    file
+}
+
 /// CC, CFLAGS and AR are as for make; `CC_<target>` and so on come first.
 fn build() {
     let out = cargo("OUT_DIR");
     let object = format!("{out}/compactfit.o");
     let archive = format!("{out}/libcompactfit.a");
-    for file in ["c/compactfit.c", "c/compactfit.h"] {
-        println!("cargo:rerun-if-changed={file}");
-    }
+    let code = source("compactfit.c");
+    let header = source("compactfit.h");
 
     let target = cargo("TARGET");
     let program = told("CC").unwrap_or_else(|| default_compiler(&target).to_string());
@@ -79,8 +98,10 @@ fn build() {
     check_compiler(&program, &flags);
 
     let mut cc = command(&program);
-    cc.args(["-std=c11", "-O2", "-ffreestanding", "-Ic"]);
-    output(cc.args(&flags).args(["-c", "c/compactfit.c", "-o", &object]));
+    cc.args(["-std=c11", "-O2", "-ffreestanding", "-c", "-o", &object]);
+    cc.arg("-I")
+        .arg(header.parent().expect("it is in a folder"));
+    output(cc.args(&flags).arg(code));
 
     // ar adds to an archive of an earlier build otherwise
     let _ = std::fs::remove_file(&archive);

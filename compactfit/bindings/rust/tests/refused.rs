@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-//! Is what `pod!` must not accept refused? Where the compiler finds errors in the files of tests/refused has
+//! Is refused what safe code must not do? Where the compiler finds errors in the files of tests/refused has
 //! to be where a line is marked. It stops before it has found all: so lines that are found are left out, and
 //! the rest is compiled again, until nothing is wrong. (`compile_fail` in documentation takes any error for the
 //! right one, and needs one compilation each.)
@@ -53,7 +53,7 @@ fn refused(name: &str, source: &str, library: &str) -> (BTreeSet<usize>, String)
 }
 
 #[test]
-fn what_is_no_plain_data_does_not_compile() {
+fn what_safe_code_must_not_do_does_not_compile() {
     // only its metadata: nothing is linked, so no C library is needed
     let built = rustc(&["--crate-name=compactfit", "--cap-lints=allow", "src/lib.rs"]);
     assert!(built.status.success(), "{:?}", built);
@@ -62,6 +62,7 @@ fn what_is_no_plain_data_does_not_compile() {
     for (name, source) in [
         ("pod", include_str!("refused/pod.rs")),
         ("core", include_str!("refused/core.rs")),
+        ("heap", include_str!("refused/heap.rs")),
     ] {
         let lines = source.lines().zip(1..);
         let marked: BTreeSet<usize> = lines
