@@ -264,15 +264,11 @@ static void cf_unlock(struct cf_heap *heap)
 }
 
 /*
- * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. Who
- * has them defines it empty.
+ * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. So each
+ * turn of the loop hands it a pointer that it knows nothing of, as an asm statement could have
+ * changed it.
  */
-#if defined(CF_NO_CALLS)
-#elif defined(__clang__)
-#define CF_NO_CALLS __attribute__((no_builtin))
-#else
-#define CF_NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))
-#endif
+#define CF_HIDE(pointer) __asm__("" : "+r"(pointer))
 
 /*
  * A word of an object, whatever its user stored in it: the compiler must not take it for a number
@@ -282,19 +278,23 @@ typedef uint32_t __attribute__((may_alias)) cf_any;
 
 /* Copy words that do not overlap. Who has a better copy defines it: CF_COPY(to, from, words). */
 #ifndef CF_COPY
-CF_NO_CALLS static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
+static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 {
-	while (words--)
+	while (words--) {
+		CF_HIDE(to);
 		*to++ = *from++;
+	}
 }
 #define CF_COPY(to, from, words) cf_copy(to, from, words)
 #endif
 
 /* Zero words, for cf_calloc() and for a heap that is made. */
-CF_NO_CALLS static void cf_clear(cf_any *to, uint32_t words)
+static void cf_clear(cf_any *to, uint32_t words)
 {
-	while (words--)
+	while (words--) {
+		CF_HIDE(to);
 		*to++ = 0;
+	}
 }
 
 /* ------ free pages: LIFO, and the rest that was never used ------------------------------------ */
