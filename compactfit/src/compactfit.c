@@ -1699,7 +1699,7 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
 			piece = cf_piece(heap, &object, at, &length);
 			if (length > size - at)
 				length = size - at;
-			cf_clear(piece, (uint32_t)length / 4);
+			cf_clear((cf_any *)piece, (uint32_t)length / 4);
 		}
 	}
 	cf_unlock(heap);
@@ -1816,7 +1816,7 @@ static void cf_copy_from(struct cf_heap *heap, const struct cf_object *from,
 		piece_to = cf_piece(heap, to, at, &length_to);
 		if (length > length_to)
 			length = length_to;
-		CF_COPY(piece_to, piece, (uint32_t)length / 4);
+		CF_COPY((cf_any *)piece_to, (const cf_any *)piece, (uint32_t)length / 4);
 	}
 }
 
@@ -2550,7 +2550,7 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config)
 {
-	static const struct cf_config defaults;
+	static const struct cf_config defaults = { .engine = CF_MOVING };
 	uint32_t page_size, block_size, remote;
 	struct cf_heap *heap;
 	uintptr_t start, align;
