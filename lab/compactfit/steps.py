@@ -23,6 +23,10 @@ LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
 FUZZ_SECONDS = 10
 SOAK_FUZZ_SECONDS = 3600
 FUZZ_BYTES = 1024  # of an input
+SINGLE_COMPILERS = {  # with the oldest language that they are to take
+    **dict.fromkeys(("gcc", "clang"), "-std=c11"),
+    **dict.fromkeys(("g++", "clang++"), "-std=c++11"),
+}
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
 CRATE = SOURCE / "bindings/rust"
 OLDEST_RUST = "/usr/bin:/bin"  # where Debian's is: 1.63, the oldest that the crate supports
@@ -66,8 +70,14 @@ def covered(_: bool) -> StepResult:
 def optimised(soak: bool) -> StepResult:
     """As users build it, and the single header without anything."""
     result = _run_programs(build.OPTIMISED, SOAK_OPERATIONS if soak else OPERATIONS)
-    levels = [_freestanding(build.folder_of(build.OPTIMISED), level) for level in LEVELS]
-    return replace(result, cases=[*result.cases, *levels])
+    folder = build.folder_of(build.OPTIMISED)
+    single = [
+        _freestanding(folder, compiler, level)
+        for compiler in SINGLE_COMPILERS
+        for level in LEVELS
+        if ("clang" in compiler, level) != (True, "-O0")  # there it copies any struct by memcpy()
+    ]
+    return replace(result, cases=[*result.cases, *single, _single_in_cpp(folder)])
 
 
 def ceilings(_: bool) -> StepResult:
@@ -107,18 +117,29 @@ def _coverage(folder: Path) -> Case:
     return judge.coverage(_command([sys.executable, "-m", "gcovr", *report, str(folder)], folder))
 
 
-def _freestanding(folder: Path, level: str) -> Case:
+def _freestanding(folder: Path, compiler: str, level: str) -> Case:
     """Does the single header compile alone, and call nothing but itself?"""
-    name = f"the single header needs nothing else ({level})"
-    unit = folder / "single.c"
+    name = f"the single header needs nothing else ({compiler} {level})"
     include = '#include "compactfit_single.h"\n'
+    unit = folder / ("single.cpp" if "++" in compiler else "single.c")
     unit.write_text(f"#define COMPACTFIT_IMPLEMENTATION\n{include}{include}")
-    flags = ["-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror", level, "-c"]
-    answer = _command(["cc", *flags, str(unit), "-o", str(folder / "single.o")], folder)
+    flags = ["-ffreestanding", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", level]
+    compile_it = [compiler, SINGLE_COMPILERS[compiler], *flags, "-c", str(unit)]
+    answer = _command([*compile_it, "-o", str(folder / "single.o")], folder)
     if answer.returncode:
         return Case(name, passed=False, why=answer.stderr.strip())
     undefined = build.output(["nm", "-u", str(folder / "single.o")]).split()
     return Case(name, not undefined, why=" ".join(undefined))
+
+
+def _single_in_cpp(folder: Path) -> Case:
+    """The test of the C++ header, with the single header's implementation compiled as C++."""
+    compile_it = ["g++", "-std=c++17", "-O2", f"-I{SOURCE}/include"]
+    sources = [f"{SOURCE}/tests/test_cpp.cpp", str(folder / "single.cpp")]
+    program = str(folder / "test_single")
+    answer = _first_failure([[*compile_it, *sources, "-o", program], [program]], folder, {})
+    why = answer.stdout + answer.stderr if answer.returncode else ""
+    return Case("the single header is C++ too", not answer.returncode, why=why)
 
 
 # As users take it
@@ -164,9 +185,9 @@ def _without_links(folder: Path) -> Finished:
     ignored = shutil.ignore_patterns("target")
     shutil.copytree(SOURCE, copy, symlinks=True, ignore=ignored)
     for link in [path for path in copy.rglob("*") if path.is_symlink()]:
-        text = os.readlink(link)
+        text = link.readlink()
         link.unlink()
-        link.write_text(text)
+        link.write_text(str(text))
     command = ["cargo", "test", "--quiet", "--locked", "--test", "heap", "--test", "header"]
     crate = copy / CRATE.relative_to(SOURCE)
     return _command(command, crate, {"CARGO_TARGET_DIR": str(folder)})
