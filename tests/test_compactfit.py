@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How the compact-fit library is built, and its tests are judged."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,35 @@ def test_each_marked_line_has_to_be_refused() -> None:
     too_many = judge.refusals("it", source, Finished([], 1, "", first + more + third))
     assert not too_many.cases[0].passed
     assert not judge.refusals("it", "none", Finished([], 0, "", "")).cases[0].passed
+
+
+def test_packages_are_of_the_same_version() -> None:
+    versions = {
+        "CMakeLists.txt": r"project\(compactfit VERSION (\S+)",
+        "bindings/rust/Cargo.toml": r'^version = "(.+)"$',
+        "conanfile.py": r'version = "(.+)"',
+        "idf_component.yml": r'^version: "(.+)"$',
+        "library.json": r'"version": "(.+)"',
+        "vcpkg/compactfit/vcpkg.json": r'"version": "(.+)"',
+    }
+    found = {
+        re.findall(pattern, (build.SOURCE / name).read_text(), flags=re.M)[0]
+        for name, pattern in versions.items()
+    }
+    assert len(found) == 1
+
+
+def test_package_manifests_name_files_that_there_are() -> None:
+    library = json.loads((build.SOURCE / "library.json").read_text())
+    for pattern in library["export"]["include"]:
+        assert list(build.SOURCE.glob(pattern))
+    for name in library["headers"]:
+        assert (build.SOURCE / "include" / name).is_file()
+    port = json.loads((build.SOURCE / "vcpkg/compactfit/vcpkg.json").read_text())
+    assert port["name"] == library["name"] == "compactfit"
+    module = (build.SOURCE / "zephyr/module.yml").read_text()
+    [kconfig] = re.findall(r"kconfig: (.+)", module)
+    assert (build.SOURCE / kconfig).is_file()
 
 
 def test_fuzzer_that_fails_says_why() -> None:

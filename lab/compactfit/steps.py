@@ -28,6 +28,13 @@ SINGLE_COMPILERS = {  # with the oldest language that they are to take
     **dict.fromkeys(("g++", "clang++"), "-std=c++11"),
 }
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
+INSTALLED = {  # documentation, with a word of each
+    "README.md": "compactfit",
+    "compactfit.md": "Invariant 1",
+    "LICENSE-MIT": "MIT License",
+    "LICENSE-GPL-2.0-only": "GNU GENERAL PUBLIC LICENSE",
+    "examples/c/messages.c": "cf_malloc",
+}
 CRATE = SOURCE / "bindings/rust"
 OLDEST_RUST = "/usr/bin:/bin"  # where Debian's is: 1.63, the oldest that the crate supports
 THUMB = "thumbv7em-none-eabi"
@@ -221,12 +228,29 @@ def examples(_: bool) -> StepResult:
         "CARGO_TARGET_DIR": f"{folder}/cargo",
     }
     source = SOURCE / "examples"
+    whole = folder / "whole"
+    whole_prefix = [f"-DCMAKE_INSTALL_PREFIX={whole}", "-DCMAKE_INSTALL_LIBDIR=lib"]
     messages = 'cc -Wall -Wextra -Werror -o messages "$0" $(pkg-config --cflags --libs compactfit)'
     commands = {
         "the library is installed": [
             ["cmake", "-S", str(SOURCE), "-B", "build", "-DBUILD_TESTING=OFF", *prefix],
             ["cmake", "--build", "build"],
             ["cmake", "--install", "build"],
+            *(
+                ["grep", "-q", text, str(installed / "share/doc/compactfit" / name)]
+                for name, text in INSTALLED.items()
+            ),
+        ],
+        "a project that has the library as a part installs both": [
+            ["cmake", "-S", f"{SOURCE}/tests/subproject", "-B", "sub", *whole_prefix],
+            ["cmake", "--build", "sub"],
+            ["cmake", "--install", "sub"],
+            [
+                *("cmake", "-S", f"{SOURCE}/tests/subproject/user", "-B", "user"),
+                f"-DCMAKE_PREFIX_PATH={whole}",
+            ],
+            ["cmake", "--build", "user"],
+            ["user/user"],
         ],
         "the C example runs": [
             ["sh", "-c", messages, f"{source}/c/messages.c"],
