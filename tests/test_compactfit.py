@@ -116,6 +116,15 @@ def test_package_manifests_name_files_that_there_are() -> None:
     assert (build.SOURCE / kconfig).is_file()
 
 
+def test_a_departure_from_misra_has_to_be_listed() -> None:
+    listed = "| rule | why |\n|---|---|\n| 10.6, 10.8 | sizes |\n| 15.1 | locks |\n"
+    found = "a.c:1:2: style: misra violation [misra-c2012-10.8]\n"
+    assert judge.misra(listed, Finished([], 0, "", found)).passed
+    more = found + "a.c:3:4: style: misra violation [misra-c2012-10.1]\n"
+    assert judge.misra(listed, Finished([], 0, "", more)).why == "10.1"
+    assert not judge.misra("", Finished([], 0, "", "")).passed
+
+
 def test_fuzzer_that_fails_says_why() -> None:
     ended = Finished([], 77, "", "#12 NEW\nfuzz.c:30: the heap lost an object\nbye\n")
     [case] = judge.fuzzing(10, ended).cases

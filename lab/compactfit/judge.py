@@ -18,6 +18,7 @@ REFUSED = "/* refused */"  # at the end of a line that the compiler shall not ac
 REFUSED_AT = re.compile(r":(\d+):\d+:.* (?:required from|requested) here", re.M)
 FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
 FUZZ_DETAIL = 4000  # letters at the end of what libFuzzer prints
+MISRA_RULE = re.compile(r"\[misra-c2012-([\d.]+)\]")
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -106,6 +107,15 @@ def fuzzing(seconds: int, answer: Finished) -> StepResult:
     wrong = [line for line in answer.stderr.splitlines() if FUZZ_WRONG.search(line)]
     case = Case(name, passed=False, why="; ".join(wrong[:3]))
     return StepResult([case], answer.stderr[-FUZZ_DETAIL:])
+
+
+def misra(listed: str, answer: Finished) -> Case:
+    """Is each rule of MISRA C that is violated in the table of those that are?"""
+    rows = re.findall(r"^\| (\d[\d., ]*) \|", listed, flags=re.M)
+    known = {rule for row in rows for rule in row.split(", ")}
+    others = set(MISRA_RULE.findall(answer.stderr)) - known
+    name = "the library departs from MISRA C only where it says so"
+    return Case(name, bool(known) and not others, why=" ".join(sorted(others)))
 
 
 def needs(preset: Preset, symbols: str) -> Case:
