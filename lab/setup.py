@@ -29,7 +29,11 @@ PACKAGES = {
     "background jobs": ["fio", "sysbench", "stress-ng", "netpbm"],
     "camera": ["v4l-utils"],
     "models": ["spin"],
-    "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0", "cargo", "pkgconf"],
+    "compactfit": [
+        *("cmake", "libjemalloc2", "libmimalloc2.0", "pkgconf"),
+        # 1.63, the oldest that the Rust crate supports: even if there is a newer one
+        *("cargo", "rustc", "rustfmt", "rust-clippy", "rust-src"),
+    ],
     "compactfit elsewhere": [
         *("gcc-i686-linux-gnu", "libc6-dev-i386-cross", "gcc-aarch64-linux-gnu"),
         *("libc6-dev-arm64-cross", "qemu-user", "gcc-arm-none-eabi"),
@@ -38,8 +42,6 @@ PACKAGES = {
     "compactfit fuzzing and reading": ["clang", "libclang-rt-14-dev", "clang-tidy", "cppcheck"],
     "programs whose allocations are recorded": ["sqlite3", "redis-server", "redis-tools"],
 }
-# Not installed if there is a program of that name, wherever it came from: rustup's cargo, say
-PROGRAMS = ("cargo",)
 
 DOWNLOAD_MB = 3500  # packages fetched and unpacked on a bare Debian 12, measured 3.2 GB
 SECONDS_A_PACKAGE = 8
@@ -61,14 +63,13 @@ def packages() -> list[str]:
 
 
 def missing_packages() -> list[str]:
-    """The packages that dpkg does not know as installed, and that nothing stands in for."""
+    """The packages that dpkg does not know as installed."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages()]
     if shutil.which(query[0]) is None:
         raise LabError("this is not Debian: dpkg-query is missing")
     # it fails if it knows nothing of one of them
     lines = [line.split() for line in process.run(query, check=False).stdout.splitlines()]
     installed = {words[0] for words in lines if words[1:] == ["installed"]}
-    installed.update(name for name in PROGRAMS if shutil.which(name))
     return [name for name in packages() if name not in installed]
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How the compact-fit library is built, and its tests are judged."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,59 @@ def test_command_that_fails_is_a_failed_case() -> None:
     result = judge.commands({"a": good, "b": bad})
     assert [(case.name, case.passed) for case in result.cases] == [("a", True), ("b", False)]
     assert result.detail == "said\nwhy\n"
+
+
+def test_each_marked_line_has_to_be_refused() -> None:
+    source = "heap.make<bad>(); /* refused */\nheap.make<good>();\nbad(); /* refused */\n"
+    first = "a.cpp:1:3:   required from here\n"
+    third = "/x/a.cpp:3:5: note: in instantiation of class 'pin<bad>' requested here\n"
+    whole = judge.refusals("it", source, Finished([], 1, "", first + third))
+    assert whole.cases[0].passed
+    assert not whole.detail
+    missed = judge.refusals("it", source, Finished([], 1, "", first))
+    assert missed.cases[0].why == "other than marked: [3]"
+    more = "a.cpp:2:3:   required from here\n"
+    too_many = judge.refusals("it", source, Finished([], 1, "", first + more + third))
+    assert not too_many.cases[0].passed
+    assert not judge.refusals("it", "none", Finished([], 0, "", "")).cases[0].passed
+
+
+def test_packages_are_of_the_same_version() -> None:
+    versions = {
+        "CMakeLists.txt": r"project\(compactfit VERSION (\S+)",
+        "bindings/rust/Cargo.toml": r'^version = "(.+)"$',
+        "conanfile.py": r'version = "(.+)"',
+        "idf_component.yml": r'^version: "(.+)"$',
+        "library.json": r'"version": "(.+)"',
+        "vcpkg/compactfit/vcpkg.json": r'"version": "(.+)"',
+    }
+    found = {
+        re.findall(pattern, (build.SOURCE / name).read_text(), flags=re.M)[0]
+        for name, pattern in versions.items()
+    }
+    assert len(found) == 1
+
+
+def test_package_manifests_name_files_that_there_are() -> None:
+    library = json.loads((build.SOURCE / "library.json").read_text())
+    for pattern in library["export"]["include"]:
+        assert list(build.SOURCE.glob(pattern))
+    for name in library["headers"]:
+        assert (build.SOURCE / "include" / name).is_file()
+    port = json.loads((build.SOURCE / "vcpkg/compactfit/vcpkg.json").read_text())
+    assert port["name"] == library["name"] == "compactfit"
+    module = (build.SOURCE / "zephyr/module.yml").read_text()
+    [kconfig] = re.findall(r"kconfig: (.+)", module)
+    assert (build.SOURCE / kconfig).is_file()
+
+
+def test_a_departure_from_misra_has_to_be_listed() -> None:
+    listed = "| rule | why |\n|---|---|\n| 10.6, 10.8 | sizes |\n| 15.1 | locks |\n"
+    found = "a.c:1:2: style: misra violation [misra-c2012-10.8]\n"
+    assert judge.misra(listed, Finished([], 0, "", found)).passed
+    more = found + "a.c:3:4: style: misra violation [misra-c2012-10.1]\n"
+    assert judge.misra(listed, Finished([], 0, "", more)).why == "10.1"
+    assert not judge.misra("", Finished([], 0, "", "")).passed
 
 
 def test_fuzzer_that_fails_says_why() -> None:

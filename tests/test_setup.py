@@ -30,14 +30,6 @@ def test_only_installed_packages_count(tools: Path) -> None:
     assert "sysbench" in missing
 
 
-def test_a_cargo_from_elsewhere_will_do(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool(tools, "dpkg-query", "true")
-    monkeypatch.setenv("PATH", str(tools))
-    assert "cargo" in setup.missing_packages()
-    tool(tools, "cargo", "true")
-    assert "cargo" not in setup.missing_packages()
-
-
 def test_no_network_is_one_line(tools: Path) -> None:
     tool(tools, "dpkg-query", "true")
     tool(tools, "apt-get", "echo 'W: Failed to fetch http://mirror.example/x' >&2")

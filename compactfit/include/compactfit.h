@@ -223,7 +223,8 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size);
  * cf_free() - free an object
  * @heap: the heap
  * @handle: the object, or any 64 bits: what cf_check_handle() does not take for an object is
- *	refused
+ *	refused. The handle of no object, all zero, is: unlike free(NULL), it gets CF_ESTALE, and
+ *	nothing is done; ignore the result where that is wanted
  *
  * May move one other object of the size-class into its place (the paper's Rule 2): if the object's
  * page was full and the size-class has K not-full pages already, and the heap is not deferred. That

@@ -17,6 +17,17 @@
 
 namespace compactfit {
 
+/*
+ * Can the library move objects of type T? It copies their bytes, and nothing of theirs is called: so T is
+ * trivially copyable. That alone is true of std::mutex and std::atomic too, which cannot be copied at all; so
+ * T has to have a constructor that copies or moves it as well. (An array has none: make it a std::array.)
+ * What no compiler can see is a type that may be copied and points into itself all the same.
+ */
+template <typename T>
+inline constexpr bool is_movable_v =
+	std::is_trivially_copyable_v<T> &&
+	(std::is_copy_constructible_v<T> || std::is_move_constructible_v<T>);
+
 /* An object of type T in a heap; a value, as cheap to copy as an integer. It owns nothing. */
 template <typename T> class handle {
 public:
@@ -36,14 +47,15 @@ private:
 };
 
 /*
- * A moving heap in a buffer. Objects are moved as bytes, so their types have to be trivially copyable;
- * and they end without a destructor.
+ * A moving heap in a buffer. Objects are moved as bytes, so their types have to be is_movable_v; and they
+ * end without a destructor.
  */
 class heap {
 public:
 	/* @config must not ask for a non-moving heap: its objects are not contiguous. */
 	heap(void *buffer, std::size_t size, const cf_config &config = cf_config())
-		: heap_(config.engine == CF_MOVING ? cf_init(buffer, size, &config) : nullptr)
+		: heap_(config.engine == CF_MOVING ? cf_init(buffer, size, &config) : nullptr),
+		  shared_(config.lock != nullptr)
 	{
 	}
 	heap(const heap &) = delete;
@@ -56,11 +68,16 @@ public:
 	/*
 	 * A new T made of @arguments, which are not references to objects of a heap with remote frees, unless
 	 * pinned; false if there is no memory, or T is larger than a page.
-	 * O(1).
+	 *
+	 * The object is pinned while it is constructed, for its constructor may free other objects, and in a heap
+	 * with lock hooks other threads may: so one page less than cf_bound() says may be had meanwhile. Nothing
+	 * is pinned where neither can be: without lock hooks, if T is constructed without a call (from a T, or
+	 * from nothing if it needs no constructor). If the constructor throws, the object is freed again.
+	 * O(1); O(sizeof(T)) if objects were freed while the constructor ran.
 	 */
 	template <typename T, typename... A> handle<T> make(A &&...arguments)
 	{
-		static_assert(std::is_trivially_copyable_v<T>, "objects are moved as bytes");
+		static_assert(is_movable_v<T>, "objects are moved as bytes");
 		cf_handle raw;
 		int status;
 		if (sizeof(T) > cf_max_contiguous(heap_))
@@ -69,19 +86,23 @@ public:
 			status = cf_malloc(heap_, sizeof(T), &raw);
 		else
 			status = cf_aligned_alloc(heap_, alignof(T), sizeof(T), &raw);
-		if (status != CF_OK)
+		const bool pinned = shared_ || !std::is_trivially_constructible_v<T, A...>;
+		if (status != CF_OK || (pinned && cf_pin(heap_, raw) != CF_OK))
 			return handle<T>();
 		void *at = cf_deref(heap_, raw, 0);
 #ifdef __cpp_exceptions
 		try {
 			::new (at) T(std::forward<A>(arguments)...);
 		} catch (...) {
+			cf_unpin(heap_, raw); /* what is pinned cannot be freed */
 			cf_free(heap_, raw);
 			throw;
 		}
 #else
 		::new (at) T(std::forward<A>(arguments)...);
 #endif
+		if (pinned)
+			cf_unpin(heap_, raw);
 		return handle<T>(raw);
 	}
 
@@ -96,6 +117,7 @@ public:
 	 */
 	template <typename T> T *get(handle<T> object) const
 	{
+		static_assert(is_movable_v<T>, "objects are moved as bytes");
 		std::size_t length;
 		void *at = cf_at(heap_, object.raw(), 0, &length);
 		if (length < sizeof(T) || reinterpret_cast<std::uintptr_t>(at) % alignof(T))
@@ -106,15 +128,19 @@ public:
 	/* The same, nothing checked: one load more than a plain pointer. */
 	template <typename T> T &operator[](handle<T> object) const
 	{
+		static_assert(is_movable_v<T>, "objects are moved as bytes");
 		return *static_cast<T *>(cf_deref(heap_, object.raw(), 0));
 	}
 
 private:
 	cf_heap *heap_;
+	bool shared_; /* other threads may use it */
 };
 
 /* Keeps an object alive and where it is, as long as this lives. */
 template <typename T> class pin {
+	static_assert(is_movable_v<T>, "objects are moved as bytes");
+
 public:
 	pin(heap &of, handle<T> object) : heap_(of.raw()), handle_(object.raw())
 	{

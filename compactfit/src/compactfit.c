@@ -264,15 +264,11 @@ static void cf_unlock(struct cf_heap *heap)
 }
 
 /*
- * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. Who
- * has them defines it empty.
+ * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. So each
+ * turn of the loop hands it a pointer that it knows nothing of, as an asm statement could have
+ * changed it.
  */
-#if defined(CF_NO_CALLS)
-#elif defined(__clang__)
-#define CF_NO_CALLS __attribute__((no_builtin))
-#else
-#define CF_NO_CALLS __attribute__((optimize("no-tree-loop-distribute-patterns")))
-#endif
+#define CF_HIDE(pointer) __asm__("" : "+r"(pointer))
 
 /*
  * A word of an object, whatever its user stored in it: the compiler must not take it for a number
@@ -282,19 +278,23 @@ typedef uint32_t __attribute__((may_alias)) cf_any;
 
 /* Copy words that do not overlap. Who has a better copy defines it: CF_COPY(to, from, words). */
 #ifndef CF_COPY
-CF_NO_CALLS static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
+static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 {
-	while (words--)
+	while (words--) {
+		CF_HIDE(to);
 		*to++ = *from++;
+	}
 }
 #define CF_COPY(to, from, words) cf_copy(to, from, words)
 #endif
 
 /* Zero words, for cf_calloc() and for a heap that is made. */
-CF_NO_CALLS static void cf_clear(cf_any *to, uint32_t words)
+static void cf_clear(cf_any *to, uint32_t words)
 {
-	while (words--)
+	while (words--) {
+		CF_HIDE(to);
 		*to++ = 0;
+	}
 }
 
 /* ------ free pages: LIFO, and the rest that was never used ------------------------------------ */
@@ -1178,6 +1178,7 @@ CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, 
 /* A spine, marked by a number of pins that no object has. */
 CF_INLINE bool cf_is_large(const struct cf_heap *heap, const struct cf_object *object)
 {
+	/* Whoever asks has found the object. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
 	return cf_pins(heap, object->tag) == CF_LARGE;
 }
 
@@ -1187,6 +1188,7 @@ CF_INLINE bool cf_is_large(const struct cf_heap *heap, const struct cf_object *o
  */
 static uint32_t *cf_spine(struct cf_heap *heap, const struct cf_object *object)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): as above */
 	return cf_word(heap, object->where);
 }
 
@@ -1690,8 +1692,7 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
 	cf_enter(heap);
 	status = cf_allocate_any(heap, cf_class_of_size(heap, count * size), 1, count * size, 0,
 				 handle);
-	if (!status) {
-		cf_find(heap, *handle, &object);
+	if (!status && cf_find(heap, *handle, &object)) {
 		/* to the last word asked for */
 		size = (count * size + 3) & ~(size_t)3;
 		/* Piece by piece: an object need not be contiguous. */
@@ -1699,7 +1700,7 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
 			piece = cf_piece(heap, &object, at, &length);
 			if (length > size - at)
 				length = size - at;
-			cf_clear(piece, (uint32_t)length / 4);
+			cf_clear((cf_any *)piece, (uint32_t)length / 4);
 		}
 	}
 	cf_unlock(heap);
@@ -1816,7 +1817,7 @@ static void cf_copy_from(struct cf_heap *heap, const struct cf_object *from,
 		piece_to = cf_piece(heap, to, at, &length_to);
 		if (length > length_to)
 			length = length_to;
-		CF_COPY(piece_to, piece, (uint32_t)length / 4);
+		CF_COPY((cf_any *)piece_to, (const cf_any *)piece, (uint32_t)length / 4);
 	}
 }
 
@@ -2127,12 +2128,13 @@ size_t cf_bound(struct cf_heap *heap, size_t size)
 		spine = cf_class_of_spine(heap, whole);
 	cf_lock(heap);
 	frames = (whole << heap->page_shift) + (class ? class->units : 0) + !!spine;
+	/* A size has whole pages, or a size-class, or both: so neither can be missing here. */
 	if (heap->nonmoving)
-		high = heap->free_frames / frames;
+		high = heap->free_frames / frames; /* NOLINT(clang-analyzer-core.DivideZero) */
 	else if (whole)
 		high = heap->pages / whole;
 	else
-		high = heap->pages * class->per_page;
+		high = heap->pages * class->per_page; /* NOLINT(clang-analyzer-core.NullDereference) */
 	while (low < high) {
 		middle = low + (high - low + 1) / 2;
 		if (cf_worst_with(heap, class, spine, whole, middle) <=
@@ -2232,11 +2234,11 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 		struct cf_object object = { .class = class,
 					    .where = cf_where(class, header, index) };
 		uint32_t row = index / 32, bit = 1u << index % 32, slot, pins_of;
-		bool pinned;
+		bool pinned, should_be;
 
 		if (!(header->rows_used & 1u << row))
 			continue;
-		pinned = *cf_pinned_row(class, meta, row) & bit;
+		pinned = (*cf_pinned_row(class, meta, row) & bit) != 0;
 		if (meta[row] & bit) {
 			if (pinned)
 				return "a free block is not pinned";
@@ -2248,7 +2250,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 		if (heap->nonmoving && *cf_word(heap, object.where) != slot)
 			return "the slot of a block is that of its first block-frame";
 		used++;
-		pins += pinned;
+		pins += pinned ? 1 : 0;
 		if (cf_is_large(heap, &object)) {
 			wrong = cf_verify_large(heap, &object, slot, census);
 			if (wrong)
@@ -2257,15 +2259,17 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 			census->frames += class->units;
 		}
 		pins_of = cf_pins(heap, object.tag);
-		if (pins_of != CF_TAIL && pinned != (pins_of && pins_of != CF_LARGE))
+		should_be = pins_of && pins_of != CF_LARGE;
+		if (pins_of != CF_TAIL && pinned != should_be)
 			return "a block's pins agree with the bitmap";
 	}
 	for (index = 0; index <= class->last_row; index++) {
 		bool any_free = !(header->rows_used & 1u << index) || meta[index];
+		bool marked_free = (header->rows_free & 1u << index) != 0;
 
 		if (header->rows_used & 1u << index && meta[index] == cf_row_all(class, index))
 			return "a row marked used has a used block";
-		if (any_free != !!(header->rows_free & 1u << index))
+		if (any_free != marked_free)
 			return "a row marked free has a free block";
 	}
 	if (!used || used != header->used || pins != header->pinned)
@@ -2550,7 +2554,7 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config)
 {
-	static const struct cf_config defaults;
+	static const struct cf_config defaults = { .engine = CF_MOVING };
 	uint32_t page_size, block_size, remote;
 	struct cf_heap *heap;
 	uintptr_t start, align;

@@ -48,7 +48,7 @@ bool keeps_nothing(compactfit::heap &heap)
 	} catch (int) {
 	}
 	cf_get_stats(heap.raw(), &after);
-	return after.objects == before.objects;
+	return after.objects == before.objects && after.pinned == before.pinned;
 }
 #else
 bool keeps_nothing(compactfit::heap &)
@@ -60,6 +60,45 @@ bool keeps_nothing(compactfit::heap &)
 struct large {
 	char bytes[2 * CF_PAGE_SIZE];
 };
+
+/* Its constructor frees another object, which may move a third one: not the one that is made. */
+struct successor {
+	successor(compactfit::heap &heap, compactfit::handle<successor> before, std::uint32_t of_number)
+		: number(of_number), words()
+	{
+		if (before)
+			heap.free(before);
+		for (std::uint32_t &word : words)
+			word = of_number;
+	}
+	bool is(std::uint32_t what) const
+	{
+		return number == what && words[0] == what && words[1] == what && words[2] == what;
+	}
+	std::uint32_t number;
+	std::uint32_t words[3];
+};
+
+/* Objects that are made while others are freed: as many as are not what was made. */
+unsigned int spoilt_successors(compactfit::heap &heap)
+{
+	constexpr std::uint32_t count = 2000;
+	static compactfit::handle<successor> all[count];
+	unsigned int spoilt = 0;
+
+	for (std::uint32_t i = 0; i < count; i++)
+		all[i] = heap.make<successor>(heap, compactfit::handle<successor>(), i);
+	for (std::uint32_t i = 0; i < count; i++)
+		all[i] = heap.make<successor>(heap, all[i], i);
+	for (std::uint32_t i = 0; i < count; i++) {
+		const successor *object = heap.get(all[i]);
+
+		if (object == nullptr || !object->is(i))
+			spoilt++;
+		heap.free(all[i]);
+	}
+	return spoilt;
+}
 
 constexpr std::size_t size = 1 << 20;
 
@@ -94,6 +133,8 @@ int main()
 	}
 	result(where == heap.get(b) && heap.free(b) == CF_OK, "the pin ends with its scope");
 	result(keeps_nothing(heap), "a constructor that throws leaves no object");
+	result(spoilt_successors(heap) == 0 && cf_verify(heap.raw()) == nullptr,
+	       "a constructor may free other objects");
 	cf_handle odd[2];
 	cf_malloc(heap.raw(), 20, &odd[0]);
 	cf_malloc(heap.raw(), 20, &odd[1]);

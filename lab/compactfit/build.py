@@ -10,8 +10,11 @@ from lab import lock, paths, process
 
 SOURCE = paths.REPO / "compactfit"
 PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
-PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_cpp_exceptions", "test_threads")
-THREAD_PROGRAMS = ("test_threads",)
+THREAD_PROGRAMS = ("test_threads", "test_cpp_threads")
+PROGRAMS = (
+    *(*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_cpp_exceptions"),
+    *THREAD_PROGRAMS,
+)
 TOOL_PROGRAMS = ("test_traces",)
 LIMIT_SECONDS = 600  # of a command that is no soak: what takes longer hangs
 

@@ -3,7 +3,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,11 @@ from lab.ktap import Case
 from lab.process import Finished
 
 CARGO_RESULT = re.compile(r"test (?P<name>.+) \.\.\. (?P<result>ok|ignored|FAILED)\b")
+REFUSED = "/* refused */"  # at the end of a line that the compiler shall not accept
+REFUSED_AT = re.compile(r":(\d+):\d+:.* (?:required from|requested) here", re.M)
 FUZZ_WRONG = re.compile(r"fuzz\.c:\d+: |runtime error: |ERROR: |Test unit written")
 FUZZ_DETAIL = 4000  # letters at the end of what libFuzzer prints
+MISRA_RULE = re.compile(r"\[misra-c2012-([\d.]+)\]")
 BRANCHES = 95.0  # percent of the library's that the tests have to take
 
 
@@ -27,6 +30,14 @@ class StepResult:
     detail: str = ""
 
 
+def together(results: Sequence[StepResult]) -> StepResult:
+    """The cases of all of them, and what to read of those that failed."""
+    return StepResult(
+        [case for result in results for case in result.cases],
+        "\n".join(result.detail for result in results if result.detail),
+    )
+
+
 def commands(answers: Mapping[str, Finished]) -> StepResult:
     """A case for each name, whose command has to end with 0."""
     failed = [answer for answer in answers.values() if answer.returncode]
@@ -34,6 +45,23 @@ def commands(answers: Mapping[str, Finished]) -> StepResult:
         [Case(name, answer.returncode == 0) for name, answer in answers.items()],
         "\n".join(answer.stdout + answer.stderr for answer in failed),
     )
+
+
+def refusals(name: str, source: str, answer: Finished) -> StepResult:
+    """Did the compiler find something in each line that is marked, and in no other?"""
+    lines = enumerate(source.splitlines(), 1)
+    marked = {number for number, line in lines if line.endswith(REFUSED)}
+    found = {int(number) for number in REFUSED_AT.findall(answer.stderr)}
+    holds = bool(marked) and found == marked and answer.returncode != 0
+    why = "" if holds else f"other than marked: {sorted(found ^ marked)}"
+    return StepResult([Case(name, holds, why=why)], "" if holds else answer.stderr)
+
+
+def refusal(name: str, answer: Finished) -> Case:
+    """Does the crate say that the C compiler is none for the target, and what to set?"""
+    said = answer.stderr
+    holds = answer.returncode != 0 and "is no good for" in said and "set CC_" in said
+    return Case(name, holds, why="" if holds else said.strip()[-500:])
 
 
 def programs(preset: Preset, answers: Mapping[str, Finished]) -> StepResult:
@@ -49,19 +77,23 @@ def programs(preset: Preset, answers: Mapping[str, Finished]) -> StepResult:
     return StepResult(cases, "\n".join(details))
 
 
-def cargo(answer: Finished) -> StepResult:
-    """The cases of `cargo test`."""
-    cases = cargo_cases(answer.stdout)
+def cargo(answer: Finished, which: str = "") -> StepResult:
+    """The cases of `cargo test`; `which` names the compiler."""
+    cases = cargo_cases(answer.stdout, which)
     if answer.returncode or not cases:
-        cases.append(Case("cargo test ends well", passed=False))
+        cases.append(Case(f"cargo test ends well (rust{which})", passed=False))
         return StepResult(cases, answer.stdout + answer.stderr)
     return StepResult(cases)
 
 
-def cargo_cases(text: str) -> list[Case]:
+def cargo_cases(text: str, which: str = "") -> list[Case]:
     matches = [CARGO_RESULT.match(line) for line in text.splitlines()]
     return [
-        Case(f"{match['name']} (rust)", match["result"] != "FAILED", match["result"] == "ignored")
+        Case(
+            f"{match['name']} (rust{which})",
+            match["result"] != "FAILED",
+            match["result"] == "ignored",
+        )
         for match in matches
         if match
     ]
@@ -75,6 +107,15 @@ def fuzzing(seconds: int, answer: Finished) -> StepResult:
     wrong = [line for line in answer.stderr.splitlines() if FUZZ_WRONG.search(line)]
     case = Case(name, passed=False, why="; ".join(wrong[:3]))
     return StepResult([case], answer.stderr[-FUZZ_DETAIL:])
+
+
+def misra(listed: str, answer: Finished) -> Case:
+    """Is each rule of MISRA C that is violated in the table of those that are?"""
+    rows = re.findall(r"^\| (\d[\d., ]*) \|", listed, flags=re.M)
+    known = {rule for row in rows for rule in row.split(", ")}
+    others = set(MISRA_RULE.findall(answer.stderr)) - known
+    name = "the library departs from MISRA C only where it says so"
+    return Case(name, bool(known) and not others, why=" ".join(sorted(others)))
 
 
 def needs(preset: Preset, symbols: str) -> Case:

@@ -23,7 +23,28 @@ LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
 FUZZ_SECONDS = 10
 SOAK_FUZZ_SECONDS = 3600
 FUZZ_BYTES = 1024  # of an input
+SINGLE_COMPILERS = {  # with the oldest language that they are to take
+    **dict.fromkeys(("gcc", "clang"), "-std=c11"),
+    **dict.fromkeys(("g++", "clang++"), "-std=c++11"),
+}
 LEVELS = ("-O0", "-Os", "-O2", "-O3")
+INSTALLED = {  # documentation, with a word of each
+    "README.md": "compactfit",
+    "compactfit.md": "Invariant 1",
+    "LICENSE-MIT": "MIT License",
+    "LICENSE-GPL-2.0-only": "GNU GENERAL PUBLIC LICENSE",
+    "examples/c/messages.c": "cf_malloc",
+}
+CRATE = SOURCE / "bindings/rust"
+OLDEST_RUST = "/usr/bin:/bin"  # where Debian's is: 1.63, the oldest that the crate supports
+THUMB = "thumbv7em-none-eabi"
+WRONG_COMPILERS = {  # for a Cortex-M4
+    "this machine's": {"CC": "gcc"},
+    "AArch64's": {"CC": "aarch64-linux-gnu-gcc"},
+    "ARM code": {"CFLAGS": "-march=armv7-a -marm"},
+    "another convention": {"CFLAGS": "-mfpu=fpv4-sp-d16 -mfloat-abi=hard"},
+    "none": {"CC": "no-such-compiler"},
+}
 REPLAYED = ("cfm", "cfnm", "tlsf", "o1heap", "dlmalloc", "rlsf", "talc", "glibc")
 
 
@@ -32,8 +53,8 @@ def run(*, debug: bool, soak: bool) -> tuple[list[Case], str]:
     steps = DEBUG_STEPS if debug else STEPS
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda step: step(soak), steps))
-    cases = [case for result in results for case in result.cases]
-    return cases, "\n".join(result.detail for result in results if result.detail)
+    whole = judge.together(results)
+    return whole.cases, whole.detail
 
 
 # On this machine
@@ -56,8 +77,14 @@ def covered(_: bool) -> StepResult:
 def optimised(soak: bool) -> StepResult:
     """As users build it, and the single header without anything."""
     result = _run_programs(build.OPTIMISED, SOAK_OPERATIONS if soak else OPERATIONS)
-    levels = [_freestanding(build.folder_of(build.OPTIMISED), level) for level in LEVELS]
-    return replace(result, cases=[*result.cases, *levels])
+    folder = build.folder_of(build.OPTIMISED)
+    single = [
+        _freestanding(folder, compiler, level)
+        for compiler in SINGLE_COMPILERS
+        for level in LEVELS
+        if ("clang" in compiler, level) != (True, "-O0")  # there it copies any struct by memcpy()
+    ]
+    return replace(result, cases=[*result.cases, *single, _single_in_cpp(folder)])
 
 
 def ceilings(_: bool) -> StepResult:
@@ -97,33 +124,96 @@ def _coverage(folder: Path) -> Case:
     return judge.coverage(_command([sys.executable, "-m", "gcovr", *report, str(folder)], folder))
 
 
-def _freestanding(folder: Path, level: str) -> Case:
+def _freestanding(folder: Path, compiler: str, level: str) -> Case:
     """Does the single header compile alone, and call nothing but itself?"""
-    name = f"the single header needs nothing else ({level})"
-    unit = folder / "single.c"
+    name = f"the single header needs nothing else ({compiler} {level})"
     include = '#include "compactfit_single.h"\n'
+    unit = folder / ("single.cpp" if "++" in compiler else "single.c")
     unit.write_text(f"#define COMPACTFIT_IMPLEMENTATION\n{include}{include}")
-    flags = ["-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror", level, "-c"]
-    answer = _command(["cc", *flags, str(unit), "-o", str(folder / "single.o")], folder)
+    flags = ["-ffreestanding", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", level]
+    compile_it = [compiler, SINGLE_COMPILERS[compiler], *flags, "-c", str(unit)]
+    answer = _command([*compile_it, "-o", str(folder / "single.o")], folder)
     if answer.returncode:
         return Case(name, passed=False, why=answer.stderr.strip())
     undefined = build.output(["nm", "-u", str(folder / "single.o")]).split()
     return Case(name, not undefined, why=" ".join(undefined))
 
 
+def _single_in_cpp(folder: Path) -> Case:
+    """The test of the C++ header, with the single header's implementation compiled as C++."""
+    compile_it = ["g++", "-std=c++17", "-O2", f"-I{SOURCE}/include"]
+    sources = [f"{SOURCE}/tests/test_cpp.cpp", str(folder / "single.cpp")]
+    program = str(folder / "test_single")
+    answer = _first_failure([[*compile_it, *sources, "-o", program], [program]], folder, {})
+    why = answer.stdout + answer.stderr if answer.returncode else ""
+    return Case("the single header is C++ too", not answer.returncode, why=why)
+
+
 # As users take it
 
 
 def rust(_: bool) -> StepResult:
-    """The Rust crate: cargo's tests, those of its documentation among them."""
-    manifest = SOURCE / "bindings/rust/Cargo.toml"
-    return judge.cargo(
-        _command(
-            ["cargo", "test", "--locked", "--manifest-path", str(manifest)],
-            paths.cache(),
-            {"CARGO_TARGET_DIR": f"{paths.cache()}/compactfit/cargo"},
+    """The Rust crate: cargo's tests, those of its documentation among them; lints; its package."""
+    folder = paths.cache() / "compactfit" / "cargo"
+    manifest = ["--locked", "--manifest-path", f"{CRATE}/Cargo.toml"]
+    checks = {
+        "clippy finds nothing in the Rust crate": [
+            *("cargo", "clippy", "--quiet", *manifest, "--all-targets", "--", "-Dwarnings"),
+        ],
+        "the Rust crate is formatted": ["cargo", "fmt", "--check", *manifest[1:]],
+        "the Rust crate is documented": ["cargo", "doc", "--quiet", *manifest, "--no-deps"],
+        "the Rust crate's package builds": [
+            *("cargo", "package", "--quiet", *manifest, "--offline", "--allow-dirty"),
+        ],
+    }
+    environment = {"CARGO_TARGET_DIR": str(folder), "RUSTDOCFLAGS": "-Dwarnings"}
+    answers = {name: _command(words, folder.parent, environment) for name, words in checks.items()}
+    answers["the Rust crate builds where git makes no symbolic links"] = _without_links(folder)
+    return judge.together([_cargo_test("", folder, {}), judge.commands(answers)])
+
+
+def oldest_rust(_: bool) -> StepResult:
+    """The Rust crate's tests by the oldest compiler that it supports."""
+    folder = paths.cache() / "compactfit" / "cargo-oldest"
+    return _cargo_test(", oldest", folder, {"PATH": OLDEST_RUST})
+
+
+def _cargo_test(which: str, folder: Path, environment: Mapping[str, str]) -> StepResult:
+    command = ["cargo", "test", "--locked", "--manifest-path", f"{CRATE}/Cargo.toml"]
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {**environment, "CARGO_TARGET_DIR": str(folder)}
+    return judge.cargo(_command(command, folder, environment), which)
+
+
+def _without_links(folder: Path) -> Finished:
+    """Build the crate in a copy of the sources that has text for links, as git on Windows has."""
+    copy = folder / "without-links"
+    shutil.rmtree(copy, ignore_errors=True)
+    ignored = shutil.ignore_patterns("target")
+    shutil.copytree(SOURCE, copy, symlinks=True, ignore=ignored)
+    for link in [path for path in copy.rglob("*") if path.is_symlink()]:
+        text = link.readlink()
+        link.unlink()
+        link.write_text(str(text))
+    command = ["cargo", "test", "--quiet", "--locked", "--test", "heap", "--test", "header"]
+    crate = copy / CRATE.relative_to(SOURCE)
+    return _command(command, crate, {"CARGO_TARGET_DIR": str(folder)})
+
+
+def refused(_: bool) -> StepResult:
+    """Types that the C++ header must not accept, by both compilers."""
+    source = SOURCE / "tests/refused.cpp"
+    flags = ["-std=c++17", "-fsyntax-only", f"-I{SOURCE}/include", str(source)]
+    compilers = {"g++": "-fmax-errors=0", "clang++": "-ferror-limit=0"}
+    results = [
+        judge.refusals(
+            f"objects that cannot be moved as bytes do not compile ({compiler})",
+            source.read_text(),
+            _command([compiler, limit, *flags], SOURCE),
         )
-    )
+        for compiler, limit in compilers.items()
+    ]
+    return judge.together(results)
 
 
 def examples(_: bool) -> StepResult:
@@ -138,12 +228,29 @@ def examples(_: bool) -> StepResult:
         "CARGO_TARGET_DIR": f"{folder}/cargo",
     }
     source = SOURCE / "examples"
+    whole = folder / "whole"
+    whole_prefix = [f"-DCMAKE_INSTALL_PREFIX={whole}", "-DCMAKE_INSTALL_LIBDIR=lib"]
     messages = 'cc -Wall -Wextra -Werror -o messages "$0" $(pkg-config --cflags --libs compactfit)'
     commands = {
         "the library is installed": [
             ["cmake", "-S", str(SOURCE), "-B", "build", "-DBUILD_TESTING=OFF", *prefix],
             ["cmake", "--build", "build"],
             ["cmake", "--install", "build"],
+            *(
+                ["grep", "-q", text, str(installed / "share/doc/compactfit" / name)]
+                for name, text in INSTALLED.items()
+            ),
+        ],
+        "a project that has the library as a part installs both": [
+            ["cmake", "-S", f"{SOURCE}/tests/subproject", "-B", "sub", *whole_prefix],
+            ["cmake", "--build", "sub"],
+            ["cmake", "--install", "sub"],
+            [
+                *("cmake", "-S", f"{SOURCE}/tests/subproject/user", "-B", "user"),
+                f"-DCMAKE_PREFIX_PATH={whole}",
+            ],
+            ["cmake", "--build", "user"],
+            ["user/user"],
         ],
         "the C example runs": [
             ["sh", "-c", messages, f"{source}/c/messages.c"],
@@ -161,6 +268,72 @@ def examples(_: bool) -> StepResult:
     return judge.commands(
         {name: _first_failure(chain, folder, environment) for name, chain in commands.items()}
     )
+
+
+def firmware(_: bool) -> StepResult:
+    """The Rust crate for a Cortex-M4: what it takes for a compiler, and that it runs in QEMU."""
+    folder = paths.cache() / "compactfit" / "firmware"
+    folder.mkdir(parents=True, exist_ok=True)
+    sysroot = _thumb_sysroot()
+    source = SOURCE / "tests/cortex-m"
+    environment = {
+        "PATH": OLDEST_RUST,  # it is of the same version as the source of core that Debian has
+        "RUSTFLAGS": f"--sysroot={sysroot}",
+        "CARGO_TARGET_DIR": str(folder / "cargo"),
+    }
+    manifest = ["--manifest-path", f"{source}/rust/Cargo.toml"]
+    cargo = ["cargo", "build", "--locked", "--target", THUMB, *manifest]
+    library = str(folder / f"cargo/{THUMB}/debug/libfirmware.a")
+    link = [
+        *("arm-none-eabi-gcc", "-mthumb", "-march=armv7e-m", "--specs=rdimon.specs"),
+        "-Wl,--gc-sections,--defsym=CF_TEST_CODE=0,--defsym=CF_TEST_DATA=0x21000000",
+        *("-T", f"{source}/mps2.ld", f"{source}/startup.c", library, "-o", "firmware.elf"),
+    ]
+    qemu = ["qemu-system-arm", "-machine", "mps2-an386", "-display", "none", "-monitor", "none"]
+    qemu += ["-serial", "none", "-semihosting-config", "enable=on,target=native"]
+    run = [cargo, link, [*qemu, "-kernel", "firmware.elf"]]
+    # a compiler that is told, one that is guessed, and one for every machine
+    compilers: list[dict[str, str]] = [{"CC": "arm-none-eabi-gcc"}, {}, {"CC": "clang"}]
+    runs = {
+        f"Rust runs on a Cortex-M4 ({told.get('CC', 'no CC')})": _first_failure(
+            run, folder, {**environment, **told}
+        )
+        for told in compilers
+    }
+    refusals = [
+        judge.refusal(
+            f"C is not compiled for another machine ({what})",
+            _command(cargo, folder, {**environment, **told}),
+        )
+        for what, told in WRONG_COMPILERS.items()
+    ]
+    result = judge.commands(runs)
+    return replace(result, cases=[*result.cases, *refusals])
+
+
+def _thumb_sysroot() -> Path:
+    """Rust's core for a Cortex-M4, made of Debian's source once for each version of it."""
+    rustc = "/usr/bin/rustc"
+    version = build.output([rustc, "--version"]).split()[1]
+    sysroot = paths.cache() / "compactfit" / f"sysroot-{version}"
+    libraries = sysroot / f"lib/rustlib/{THUMB}/lib"
+    if (libraries / "libcompiler_builtins.rlib").exists():
+        return sysroot
+    libraries.mkdir(parents=True, exist_ok=True)
+    # what it has is in newlib and libgcc
+    empty = libraries / "empty.rs"
+    empty.write_text("#![no_std]\n#![feature(compiler_builtins)]\n#![compiler_builtins]\n")
+    source = "/usr/lib/rustlib/src/rust/library/core/src/lib.rs"
+    for name, unit in (("core", source), ("compiler_builtins", str(empty))):
+        what = [f"--crate-name={name}", "-o", str(libraries / f"lib{name}.rlib"), unit]
+        target = [f"--target={THUMB}", f"--sysroot={sysroot}", "-Cpanic=abort"]
+        process.run(
+            [rustc, "--edition=2021", "--crate-type=rlib", "--cap-lints=allow", *target, *what],
+            failure="building Rust's core for a Cortex-M4 failed",
+            env={**os.environ, "RUSTC_BOOTSTRAP": "1"},  # it uses what is not stable
+            timeout=LIMIT_SECONDS,
+        )
+    return sysroot
 
 
 def _first_failure(
@@ -248,13 +421,22 @@ def read(_: bool) -> StepResult:
         "clang-tidy finds nothing in C": [
             *("clang-tidy", "--quiet", *units, "--", "-std=gnu11", include),
         ],
+        "the newest clang-tidy finds nothing in the library": [
+            *(str(Path(sys.executable).with_name("clang-tidy")), "--quiet"),
+            *(str(SOURCE / "src/compactfit.c"), "--", "-std=c11", include),
+        ],
         "clang-tidy finds nothing in C++": [
-            *("clang-tidy", "--quiet", str(SOURCE / "tests/test_cpp.cpp")),
+            *("clang-tidy", "--quiet"),
+            *(str(SOURCE / f"tests/{name}.cpp") for name in ("test_cpp", "test_cpp_threads")),
             *("--", "-std=c++17", include),
         ],
         "cppcheck finds nothing": [*cppcheck, "--error-exitcode=1", include, *folders],
     }
-    return judge.commands({name: _command(words, SOURCE) for name, words in commands.items()})
+    result = judge.commands({name: _command(words, SOURCE) for name, words in commands.items()})
+    misra = ["cppcheck", "-q", "--std=c11", "--addon=misra", "--inline-suppr", include]
+    answer = _command([*misra, str(SOURCE / "src/compactfit.c")], SOURCE)
+    listed = (SOURCE / "MISRA.md").read_text()
+    return replace(result, cases=[*result.cases, judge.misra(listed, answer)])
 
 
 def _command(
@@ -270,8 +452,8 @@ def _command(
 
 Step = Callable[[bool], StepResult]  # told whether this is a soak
 # The longest first. Those for bugs that show rarely belong to the debug kernel's round.
-STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, x86_32)
+STEPS: tuple[Step, ...] = (covered, ceilings, optimised, rust, oldest_rust, x86_32, refused)
 DEBUG_STEPS: tuple[Step, ...] = (
     *(read, sanitized, fuzzed, rivals, cortex_m0, aarch64),
-    *(cortex_m33, cortex_m3, threads, examples),
+    *(cortex_m33, cortex_m3, threads, examples, firmware),
 )

@@ -1,32 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-//! A compacting allocator with bounded time and bounded fragmentation: the safe Rust interface to the C
-//! library of the same name, after Craciunas et al., *A Compacting Real-Time Memory Management System*
-//! (USENIX ATC 2008).
-//!
-//! A [`Heap`] lives in a buffer of the caller, and nowhere else. Its objects are reached through
-//! [`Handle`]s, so that freeing one object may move one other into its place: memory that can be
-//! allocated depends on the live objects, not on the past. [`Heap::bound()`] says how much that is.
-//!
-//! ```
-//! use compactfit::{Config, Error, Heap};
-//! use core::mem::MaybeUninit;
-//!
-//! let mut buffer = [MaybeUninit::uninit(); 128 << 10];
-//! let mut heap = Heap::new(&mut buffer, &Config::default())?;
-//!
-//! let number = heap.alloc(42_u32)?;
-//! let text = heap.alloc_slice(b"hello")?;
-//! *heap.get_mut(number)? += 1;
-//! assert_eq!(*heap.get(number)?, 43);
-//! assert_eq!(heap.get(text)?, b"hello");
-//!
-//! heap.free(number)?;
-//! assert_eq!(heap.get(number), Err(Error::Stale));
-//! # Ok::<(), Error>(())
-//! ```
-//!
-//! `no_std`, and no dependencies. Feature `bundled` (the default) compiles the C source with `CC`, `CFLAGS`
-//! and `AR`; without it the installed library is linked that `pkg-config` knows.
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -43,6 +16,8 @@ mod pod;
 mod sys;
 
 pub use handle::{Handle, Object};
+#[doc(hidden)]
+pub use pod::__private;
 pub use pod::Pod;
 
 use sys::cf_handle;
@@ -83,6 +58,9 @@ impl fmt::Display for Error {
         })
     }
 }
+
+#[cfg(core_error)] // the compiler is new enough
+impl core::error::Error for Error {}
 
 fn check(status: i32) -> Result<(), Error> {
     match status {

@@ -60,13 +60,6 @@ unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
 /// compactfit::pod! { struct Sample { value: u32, channel: u8 } }
 /// ```
 ///
-/// whatever the program calls `assert`,
-///
-/// ```compile_fail,E0080
-/// macro_rules! assert { ($($any:tt)*) => {} }
-/// compactfit::pod! { struct Sample { value: u32, channel: u8 } }
-/// ```
-///
 /// and so is a type for which not all bytes are values:
 ///
 /// ```compile_fail,E0277
@@ -81,7 +74,7 @@ macro_rules! pod {
         }
     ) => {
         $(#[$attribute])*
-        #[derive(Clone, Copy)]
+        #[derive($crate::__private::Clone, $crate::__private::Copy)]
         #[repr(C)]
         $visible struct $name {
             $($(#[$field_attribute])* $field_visible $field: $type,)+
@@ -90,16 +83,51 @@ macro_rules! pod {
         // SAFETY: what follows does not compile if a field is no Pod, or if there is padding.
         unsafe impl $crate::Pod for $name {}
 
-        const _: () = {
-            const SUM: ::core::primitive::usize = 0 $(+ ::core::mem::size_of::<$type>())+;
-            ::core::assert!(::core::mem::size_of::<$name>() == SUM, "there is padding");
-
-            #[allow(dead_code)]
-            fn check(value: $name) {
-                fn is_pod<T: $crate::Pod>(_: T) {}
-                let $name { $($field),+ } = value;
-                $(is_pod($field);)+
-            }
-        };
+        // Nothing that is written above is believed: an attribute may have left it out, and another type may
+        // have this name. The compiler is asked what fields the type has, and their types follow from that. It
+        // is asked in the length of an array, as what is wrong there is never just a lint. No name is
+        // declared here but those of bindings, and none is looked up where the program may have defined it.
+        const _: [(); 0] = [(); {
+            $crate::__private::assert!(
+                $crate::__private::has_no_padding(
+                    |pod_value: $name| {
+                        let $name { $($field: _),+ } = pod_value;
+                    },
+                    &[$($crate::__private::size_of_field(|pod_value: $name| {
+                        let $name { $field: pod_field, .. } = pod_value;
+                        pod_field
+                    })),+],
+                ),
+                "there is padding"
+            );
+            0
+        }];
     };
+}
+
+/// What `pod!` expands to. Not for programs.
+#[doc(hidden)]
+pub mod __private {
+    use super::Pod;
+    use core::mem::size_of;
+
+    pub use core::assert;
+    pub use core::clone::Clone;
+    pub use core::marker::Copy;
+
+    /// The size of a field, which has to be `Pod`; its type is found by the compiler.
+    pub const fn size_of_field<S, T: Pod>(_: fn(S) -> T) -> usize {
+        size_of::<T>()
+    }
+
+    /// Is each byte of the type in one of its fields? They are all there: who takes it apart names them.
+    pub const fn has_no_padding<S>(_take_apart: fn(S), sizes: &[usize]) -> bool {
+        let mut sum = 0;
+        let mut i = 0;
+        while i < sizes.len() {
+            sum += sizes[i];
+            i += 1;
+        }
+        size_of::<S>() == sum
+    }
 }

@@ -3,7 +3,7 @@
 //! compared as text: so a type with another sign, a pointer to what is constant, two arguments in another
 //! order are found, which nothing else would notice. tests/layout.rs asks the C compiler for the rest.
 
-const HEADER: &str = include_str!("../c/compactfit.h");
+const HEADER: &str = include_str!(concat!(env!("COMPACTFIT_INCLUDE"), "/compactfit.h"));
 const SYS: &str = include_str!("../src/sys.rs");
 
 /// C without comments, and with single blanks.

@@ -485,3 +485,10 @@ fn handles_are_values() {
 fn errors_are_said_in_words() {
     assert_eq!(Error::NoMemory.to_string(), "no memory for this size now");
 }
+
+#[test]
+#[cfg(core_error)]
+fn errors_are_errors_of_rust() {
+    let error: Box<dyn std::error::Error> = Error::Size.into();
+    assert!(error.downcast_ref::<Error>() == Some(&Error::Size));
+}

@@ -18,7 +18,8 @@ fn holds(assertions: &[String]) {
     let mut words = words.split_whitespace();
     let mut cc = Command::new(words.next().expect("CC is not empty"));
     cc.args(words)
-        .args(["-std=gnu11", "-fsyntax-only", "-Ic", "-xc", "-"]);
+        .args(["-std=gnu11", "-fsyntax-only", "-xc", "-"])
+        .args(["-I", env!("COMPACTFIT_INCLUDE")]);
     cc.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = cc
         .spawn()

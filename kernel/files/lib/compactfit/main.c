@@ -9,7 +9,6 @@
 
 #define UINT32_MAX			U32_MAX
 #define CF_ATOMIC			1
-#define CF_NO_CALLS
 #define CF_COPY(to, from, words)	memcpy(to, from, (size_t)(words) * 4)
 
 #include "compactfit.c"
