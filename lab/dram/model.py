@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run the model: its input made, its output read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from lab import process, workloads
@@ -38,15 +39,18 @@ class Task:
     start: int = 0
     reads: int = 0  # of a job
 
-    def statements(self) -> Iterable[str]:
+    @property
+    def statements(self) -> str:
         numbers = (self.mlp, self.think, self.period, self.start, self.reads, len(self.accesses))
-        yield "task " + " ".join(map(str, numbers))
-        for access in self.accesses:
-            to = access.to
-            yield (
-                f"{to.node} {to.channel} {to.rank} {to.bank} {to.row}"
-                f" {int(access.write)} {access.extra}"
-            )
+        return "\n".join(["task " + " ".join(map(str, numbers)), *self._accesses])
+
+    @cached_property
+    def _accesses(self) -> list[str]:
+        return [
+            f"{it.to.node} {it.to.channel} {it.to.rank} {it.to.bank} {it.to.row}"
+            f" {int(it.write)} {it.extra}"
+            for it in self.accesses
+        ]
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,7 @@ def text(memory: Memory, cores: Sequence[Sequence[Task]], end: Batches | Until) 
     for tasks in cores:
         lines.append("core")
         for task in tasks:
-            lines += task.statements()
+            lines.append(task.statements)
     return "\n".join(lines) + "\n"
 
 
@@ -187,6 +191,3 @@ def run(
         else:
             raise LabError(f"the model of DRAM printed {line!r}")
     return measured
-
-
-Runs = Mapping[str, Sequence[Measured]]

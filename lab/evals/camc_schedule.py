@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Deadlines of periodic tasks beside memory attackers, by simulation (paper 4.5, Tables 6 to 9).
+
+Two tasks under rate-monotonic scheduling on one core, three that stream through memory on others.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lab import console
+from lab.dram import model, recording
+from lab.dram.boards import DDR3, Board
+from lab.dram.model import Batches, Measured, Task, Until
+from lab.dram.patterns import RANDOM, STREAM, STRIDES, Pattern
+from lab.dram.recording import Recorded, Wanted
+from lab.guests import Kernels, run_all
+from lab.results import Cell, Line, Outcome, Plot, Table
+
+PAGES = 128
+SCALE = 200  # a millisecond of the paper is 5 us here: the same with fewer accesses
+HYPERPERIODS = 10
+SHARES = (10, 25, 50, 75, 100)  # % of the time of a task that is alone which it waits for memory
+SAME, BANK, CONTROLLER, ALONE = "same bank", "different bank", "different controller", "alone"
+PLACEMENTS = (SAME, BANK, CONTROLLER, ALONE)
+ATTACKERS = 3
+CALIBRATION = Batches(warm=2000, reads=1000, count=20)
+GUEST_SECONDS = 60  # of a guest on an idle core
+RUN_SECONDS = 5.0  # of a simulation
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """One of the paper's real-time tasks: its period (Table 6), and how long it takes alone (Tables 7
+    and 8), in milliseconds; the higher priority first."""
+
+    name: str
+    pattern: Pattern
+    period: float
+    alone: float
+
+
+TASKS = (Periodic("synthetic", STRIDES, 150, 60.7), Periodic("IS", RANDOM, 200, 54.3))
+HYPERPERIOD = math.lcm(*(round(task.period) for task in TASKS))
+
+
+def analysed(number: int) -> float:
+    """Response-time analysis (Joseph and Pandya 1986) with what the tasks take alone, in milliseconds."""
+    mine, response = TASKS[number], 0.0
+    after = mine.alone
+    while after > response:
+        response = after
+        after = mine.alone + sum(
+            math.ceil(response / higher.period) * higher.alone for higher in TASKS[:number]
+        )
+    return response
+
+
+def scenarios(board: Board) -> dict[str, Sequence[Wanted]]:
+    """The two tasks, then the attackers. Of the first all placements have the same color."""
+    node = board.map.node_colors
+    numbers = range(len(TASKS) + ATTACKERS)
+    cpus = [0] * len(TASKS) + list(range(1, ATTACKERS + 1))
+    away = [0, 1, *(node * n for n in range(1, ATTACKERS + 1))]
+    colors = {SAME: [0] * len(cpus), BANK: list(numbers), CONTROLLER: away}
+    return {
+        where: [Wanted(cpus[n], PAGES, (its[n],)) for n in numbers] for where, its in colors.items()
+    }
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A board with recorded pages."""
+
+    board: Board
+    wanted: Mapping[str, Sequence[Wanted]]
+    pages: Recorded
+
+    def clocks(self, milliseconds: float) -> int:
+        return round(milliseconds * 1e6 / SCALE / self.board.memory.grade.clock_ns)
+
+    def task(self, where: str, number: int, pattern: Pattern) -> Task:
+        where = CONTROLLER if where == ALONE else where
+        node = self.wanted[where][number].node
+        return self.board.task(self.pages[where][number], node, pattern, seed=number + 1)
+
+    def periodic(self, where: str, number: int, share: int) -> Task:
+        """One that waits for memory for this share of its time, when it is alone."""
+        task = self.task(where, number, TASKS[number].pattern)
+        (still,) = self.alone(task)
+        think = round(still.mean_latency * (100 / share - 1))
+        (busy,) = self.alone(replace(task, think=think))
+        a_read = statistics.mean(busy.batches) / CALIBRATION.reads
+        return replace(
+            task,
+            think=think,
+            period=self.clocks(TASKS[number].period),
+            reads=round(self.clocks(TASKS[number].alone) / a_read),
+        )
+
+    def alone(self, task: Task) -> Sequence[Measured]:
+        return model.run(self.board.memory, [[task]], CALIBRATION)
+
+    def run(self, where: str, share: int) -> Sequence[Measured]:
+        """The periodic tasks of one simulation."""
+        numbers = range(len(TASKS))
+        # what a task does is the same in all placements: calibrated where nobody disturbs it
+        cores = [[self.periodic(where, n, share) for n in numbers]]
+        if where != ALONE:
+            cores += [[self.task(where, len(TASKS) + n, STREAM)] for n in range(ATTACKERS)]
+        end = Until(self.clocks(HYPERPERIODS * HYPERPERIOD) + 1)
+        return model.run(self.board.memory, cores, end)[: len(TASKS)]
+
+
+Results = Mapping[tuple[str, int], Sequence[Measured]]  # by placement and share
+
+
+def responses(told: Measured) -> list[int]:
+    """Of the jobs that met their deadline, in clocks."""
+    return [job.response for job in told.jobs if job.response is not None]
+
+
+def missed(tasks: Sequence[Measured]) -> float:
+    """Of all jobs, in %."""
+    jobs = [job for told in tasks for job in told.jobs]
+    return 100 * sum(job.response is None for job in jobs) / len(jobs)
+
+
+def values(results: Results) -> dict[str, float]:
+    worst = {where: max(missed(results[where, share]) for share in SHARES) for where in PLACEMENTS}
+    return {
+        "camc-schedule-misses": worst[CONTROLLER],
+        "camc-schedule-alone": worst[ALONE],
+        "camc-schedule-same": worst[SAME],
+        "camc-schedule-bank": worst[BANK],
+    }
+
+
+def _times(bench: Bench, results: Results, how: str) -> Table:
+    rows: list[list[Cell]] = []
+    for share in SHARES:
+        for where in PLACEMENTS:
+            row: list[Cell] = [share, where]
+            for told in results[where, share]:
+                found = [response / bench.clocks(1) for response in responses(told)]
+                row += [round(missed([told]), 1), len(told.jobs)]
+                row += [round(f(found), 2) if found else None for f in (statistics.mean, max, min)]
+                row.append(round(statistics.pstdev(found), 3) if found else None)
+            rows.append(row)
+    heads = ("missed %", "jobs", "mean", "max", "min", "std. dev.")
+    limits = ", ".join(f"{analysed(n):.1f} ms for {task.name}" for n, task in enumerate(TASKS))
+    return Table(
+        "Deadline misses and response times, simulated",
+        ("memory %", "placement", *(f"{task.name}: {head}" for task in TASKS for head in heads)),
+        rows,
+        f"Simulated: {bench.board.name}, {how}; times are those of a model of DRAM, not of hardware, in"
+        f" milliseconds of the paper, of which one is {1000 / SCALE:g} us here. Periods"
+        f" {' and '.join(f'{task.period:g}' for task in TASKS)} ms; alone they take"
+        f" {' and '.join(f'{task.alone:g}' for task in TASKS)} ms, of which they wait for memory for the"
+        f" share told, in a bank of their own. Beside {ATTACKERS} tasks that stream. Response times of"
+        " jobs that met their deadline; one that does not is given up. Response-time analysis with"
+        f" what they take alone says {limits}.",
+    )
+
+
+def _plot(title: str, y: str, lines: Sequence[Line]) -> Plot:
+    return Plot(title, "lines", "share of memory in a task's time alone, %", y, lines)
+
+
+def _plots(bench: Bench, results: Results) -> list[Plot]:
+    misses = [
+        Line(where, [(share, missed(results[where, share])) for share in SHARES])
+        for where in PLACEMENTS
+    ]
+    first = TASKS[0]
+    times = []
+    for where in PLACEMENTS:
+        found = {share: responses(results[where, share][0]) for share in SHARES}
+        points = [
+            (share, statistics.mean(its) / bench.clocks(first.alone))
+            for share, its in found.items()
+            if its
+        ]
+        times.append(Line(where, points))
+    return [
+        _plot("Deadline misses, simulated", "% of jobs", misses),
+        _plot(f"Time of {first.name}, simulated", "mean of jobs that end in time / alone", times),
+    ]
+
+
+def camc_schedule(kernels: Kernels) -> Outcome:
+    """simulated: deadlines of two rate-monotonic tasks beside three that stream through memory"""
+    board = DDR3
+    wanted = scenarios(board)
+    guest = recording.guest(kernels, board.text, wanted)
+    output = run_all("camc-schedule", [guest], GUEST_SECONDS)[guest.name]
+    bench = Bench(board, wanted, recording.recorded(output, board.text, wanted))
+    results = {}
+    todo = [(where, share) for share in SHARES for where in PLACEMENTS]
+    with console.progress("simulating deadlines", len(todo), RUN_SECONDS * len(todo)) as step:
+        for number, (where, share) in enumerate(todo):
+            step.update(number)
+            results[where, share] = bench.run(where, share)
+        step.update(len(todo))
+    samples = {
+        f"{where}, {share} %, {TASKS[n].name}: clocks": [
+            -1 if job.response is None else job.response for job in told.jobs
+        ]
+        for (where, share), tasks in results.items()
+        for n, told in enumerate(tasks)
+    }
+    return Outcome(
+        [output.run(samples)],
+        [_times(bench, results, recording.how(kernels))],
+        _plots(bench, results),
+        values(results),
+    )
