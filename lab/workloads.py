@@ -48,7 +48,7 @@ def program(name: str) -> Path:
 
 
 def compiled(source: Path) -> Path:
-    """The program of one C file, which may include the headers beside it; made again if they changed."""
+    """The program of one C file and the headers beside it; made again if they changed."""
     flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
     content = b"".join(path.read_bytes() for path in (source, *sorted(source.parent.glob("*.h"))))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:12]

@@ -4,7 +4,6 @@
 import random
 from collections import defaultdict, deque
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
@@ -17,6 +16,8 @@ from lab.errors import LabError
 
 ALL = pytest.mark.parametrize("grade", GRADES.values(), ids=lambda grade: grade.name)
 
+DEFAULT = Queues()
+
 
 def at(row: int, bank: int = 0, rank: int = 0, channel: int = 0, node: int = 0) -> Location:
     return Location(node, channel, rank, bank, row)
@@ -26,7 +27,7 @@ def reads(*places: Location) -> list[Access]:
     return [Access(place) for place in places]
 
 
-def quiet(grade: Grade, queues: Queues = Queues()) -> Memory:
+def quiet(grade: Grade, queues: Queues = DEFAULT) -> Memory:
     """One channel that is never refreshed: what a test is about stands alone."""
     return Memory(grade, queues=queues, refresh=False)
 
@@ -132,7 +133,7 @@ def test_ranks_leave_a_gap_on_the_bus(grade: Grade) -> None:
     (told,) = measure(quiet(grade, queues), Task(reads(at(1), at(1, rank=1)), mlp=1))
     assert told.latencies == {grade.clocks.cl + 4: 2000}
     both = [Task(reads(at(1, rank=rank)), mlp=1) for rank in (0, 1)]
-    told, other = measure(quiet(grade, queues), *both)
+    told, _ = measure(quiet(grade, queues), *both)
     # each waits for nobody but the other's burst
     assert max(told.latencies) <= grade.clocks.cl + 4 + 4 + 1
 
@@ -281,8 +282,10 @@ def test_commands_keep_the_rules(grade: Grade, seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("shorter", "seed"),
-    [("rcd", 0), ("rp", 1), ("ras", 2), ("rc", 2), ("faw", 3), ("rtp", 1), ("wr", 1)]
-    + [("wtr_l", 1), ("ccd_l", 1), ("rrd_l", 3), ("rfc", 1), ("rtrs", 1), ("cl", 1)],
+    [
+        *(("rcd", 0), ("rp", 1), ("ras", 2), ("rc", 2), ("faw", 3), ("rtp", 1), ("wr", 1)),
+        *(("wtr_l", 1), ("ccd_l", 1), ("rrd_l", 3), ("rfc", 1), ("rtrs", 1), ("cl", 1)),
+    ],
 )
 def test_the_rules_would_see_a_model_that_breaks_them(shorter: str, seed: int) -> None:
     grade = DDR4_2400R
@@ -305,10 +308,10 @@ def test_the_rules_would_see_a_model_that_breaks_them(shorter: str, seed: int) -
 @pytest.mark.parametrize("customers", [1, 2, 3, 5, 16])
 @pytest.mark.parametrize("think", [0, 40, 500])
 def test_closed_loops_keep_the_asymptotic_bounds(grade: Grade, customers: int, think: int) -> None:
-    """N customers at one server of fixed time D, with think time Z: min(1/D, N/(D+Z)) a clock.
+    """N customers at one server of fixed time D, who think for Z: min(1/D, N/(D+Z)) a clock.
 
-    Denning and Buzen, Computing Surveys 1978. Conflicts of one bank are such a server: D is tRC. What
-    a read takes beyond it, when there is no queue, is part of Z.
+    Denning and Buzen, Computing Surveys 1978. Conflicts of one bank are such a server: D is tRC.
+    What a read takes beyond it, when there is no queue, is part of Z.
     """
     clocks = grade.clocks
     tasks = [Task(reads(at(2 * n), at(2 * n + 1)), think=think) for n in range(customers)]
@@ -373,8 +376,15 @@ def test_row_hits_go_first_but_no_more_than_the_cap() -> None:
 
 def test_a_read_waits_for_a_drain_of_writes_but_not_for_ever() -> None:
     grade = DDR3_1333H
-    writer = Task([Access(at(row, bank), write) for row in range(64) for bank in range(8) for write
-                   in (False, True)], mlp=16)
+    writer = Task(
+        [
+            Access(at(row, bank), write)
+            for row in range(64)
+            for bank in range(8)
+            for write in (False, True)
+        ],
+        mlp=16,
+    )
     told = measure(Memory(grade), Task(reads(at(1), at(2))), writer, warm=100, count=5000)
     clocks = grade.clocks
     # 64 writes at most, each in a row of its own, then the reads before it

@@ -13,8 +13,8 @@ from lab.dram.patterns import Pattern
 from lab.dram.recording import NODES, Pages
 from lab.dram.timings import DDR3_1333H, DDR4_2400R
 
-# Each way to another node. An assumption, not a measurement: remote memory is farther (Table 2 of the
-# paper), and no placement whose order is judged has any.
+# Each way to another node. An assumption, not a measurement: remote memory is farther (Table 2 of
+# the paper), and no placement whose order is judged has any.
 HOP_NS = 20
 
 

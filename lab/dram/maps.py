@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Address maps: which bank of which controller an address lies in.
 
-Reads the text that /sys/kernel/mm/camc/map takes (Documentation/admin-guide/mm/camc.rst), and shares
-no code with the kernel's or the tool's reader: it is a check of both. Masks may have bits below
-the page here, for the model looks at cache lines; colors of pages need maps without.
+Reads the text that /sys/kernel/mm/camc/map takes (Documentation/admin-guide/mm/camc.rst), and
+shares no code with the kernel's or the tool's reader: it is a check of both. Masks may have bits
+below the page here, for the model looks at cache lines; colors of pages need maps without.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 
 from lab.dram.timings import BURST_BYTES
 from lab.errors import LabError
@@ -186,12 +187,16 @@ class _Reader:
         elif word in KINDS:
             self.read_mask(word, rest)
         else:
-            raise self.error(f"unknown statement {word!r}: there are map, region, {', '.join(KINDS)}")
+            raise self.error(
+                f"unknown statement {word!r}: there are map, region, {', '.join(KINDS)}"
+            )
 
     def read_region(self, text: str) -> Region:
         match = REGION.fullmatch(text)
         if not match:
-            raise self.error("write 'region START-END [node N] [offset OFF] [remove HI:LO[,HI:LO...]]'")
+            raise self.error(
+                "write 'region START-END [node N] [offset OFF] [remove HI:LO[,HI:LO...]]'"
+            )
         region = Region(
             self.address(match["start"]),
             self.address(match["end"]),
@@ -213,7 +218,7 @@ class _Reader:
                 raise self.error(f"{part!r} is no bit field: write HI:LO, 63 at most")
             fields.append((int(match[1]), int(match[2])))
         fields.sort(reverse=True)
-        if any(above[1] <= below[0] for above, below in zip(fields, fields[1:], strict=False)):
+        if any(above[1] <= below[0] for above, below in pairwise(fields)):
             raise self.error("the removed bit fields overlap")
         return fields
 
@@ -242,7 +247,7 @@ class _Reader:
                     " would have no page"
                 )
         ordered = sorted(self.regions, key=lambda region: region.start)
-        for below, above in zip(ordered, ordered[1:], strict=False):
+        for below, above in pairwise(ordered):
             if below.end > above.start:
                 raise LabError(f"map {self.name}: the regions overlap at {above.start:x}")
 

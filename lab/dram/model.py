@@ -28,8 +28,8 @@ class Access:
 class Task:
     """A closed loop: at most `mlp` accesses under way, `think` clocks between one and the next.
 
-    With a period it is a job of so many reads, again and again, and misses its deadline if it has not
-    ended when the next one is due; it is given up then.
+    With a period it is a job of so many reads, again and again, and misses its deadline if it has
+    not ended when the next one is due; it is given up then.
     """
 
     accesses: Sequence[Access]
@@ -57,9 +57,10 @@ class Task:
 class Queues:
     """Of a controller. No vendor tells: these are of the size that published models have.
 
-    Reads and writes as gem5's default controller has them (32 and 64 entries; writes from 85 % on are
-    written, down to 50 %); the cap as in Mutlu and Moscibroda (MICRO 2007). The way from the core and
-    back is 0 unless told: it is the same for all, and the model claims no nanoseconds.
+    Reads and writes as gem5's default controller has them (32 and 64 entries; writes from 85 % on
+    are written, down to 50 %); a cap of a few row hits as in Mutlu and Moscibroda (MICRO 2007). The
+    way from the core and back is 0 unless told: it is the same for all, and the model claims no
+    nanoseconds.
     """
 
     reads: int = 32
@@ -163,7 +164,9 @@ def text(memory: Memory, cores: Sequence[Sequence[Task]], end: Batches | Until) 
     return "\n".join(lines) + "\n"
 
 
-def output(memory: Memory, cores: Sequence[Sequence[Task]], end: Batches | Until, *options: str) -> str:
+def output(
+    memory: Memory, cores: Sequence[Sequence[Task]], end: Batches | Until, *options: str
+) -> str:
     """What the model prints. `-c` is its option for all commands."""
     return process.run(
         [str(workloads.compiled(SOURCE)), *options],

@@ -26,13 +26,13 @@ def sequential(lines: Lines, dice: random.Random) -> Iterator[Step]:
 
 
 def anywhere(lines: Lines, dice: random.Random) -> Iterator[Step]:
-    """Each line once, in random order: a shuffled linked list, as PALLOC's latency benchmark walks."""
+    """Each line once, in random order, as a walk of a shuffled linked list."""
     return ((line, False) for line in dice.sample(lines, len(lines)))
 
 
 def strides(lines: Lines, dice: random.Random) -> Iterator[Step]:
-    """The paper's synthetic benchmark (4.2): stores to lines before and behind a place by turns, ever
-    further away from it."""
+    """The paper's synthetic benchmark (4.2): stores to lines before and behind a place by turns,
+    ever further away from it."""
     turned = _turned(lines, dice)
     middle = len(turned) // 2
     order = [turned[middle]]

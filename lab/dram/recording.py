@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which pages a guest gives to tasks, by policy: lab/guest/pages.c run in a machine of four nodes.
+"""Which pages a guest gives to tasks, by policy: lab/guest/pages.c in a machine of four nodes.
 
-On a kernel with CAMC a task of some colors is given them by the kernel. On any other kernel it takes
-its pages, in their order, from all that the same kernel handed out to a task without colors: the
-addresses are the allocator's, the choice is ours, and results say so.
+On a kernel with CAMC a task of some colors is given them by the kernel. On any other kernel it
+takes its pages, in their order, from all that the same kernel handed out to a task without colors:
+the addresses are the allocator's, the choice is ours, and results say so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +21,11 @@ NODE_CPUS = 4
 NODE_MIB = 512
 MIB_PAGES = 256
 COLORED = "CONFIG_CAMC"
-# Of each node, on a kernel without CAMC. The first has to have enough of a single color for all tasks
+# Of each node, on a kernel without CAMC. The first has enough of a single color for all tasks.
 POOL_MIB = (400, 160, 160, 160)
 
-# The paper's Opteron (Table 1, Fig. 5) with 2 GiB of memory in place of 32: nodes one after the other,
-# in each of them channels, in each of those ranks; banks by bits 14 to 16. 128 colors.
+# The paper's Opteron (Table 1, Fig. 5) with 2 GiB of memory in place of 32: nodes one after the
+# other, in each of them channels, in each of those ranks; banks by bits 14 to 16. 128 colors.
 OPTERON = "map opteron-2g\n" + "".join(
     f"""\
 region {node * NODE_MIB << 20:x}-{(node + 1) * NODE_MIB << 20:x} node {node} offset \
@@ -38,8 +38,8 @@ bank 4000
 """
     for node in range(NODES)
 )
-# A hash in the manner of those that Pessl et al. (USENIX Security 2016) found, each bit the parity of
-# a low and a higher one, but of no machine: theirs have bits below the page. 128 colors too.
+# A hash in the manner of those that Pessl et al. (USENIX Security 2016) found, each bit the parity
+# of a low and a higher one, but of no machine: theirs have bits below the page. 128 colors too.
 HASHED = "map hashed-2g\n" + "".join(
     f"""\
 region {node * NODE_MIB << 20:x}-{(node + 1) * NODE_MIB << 20:x} node {node} offset \
@@ -93,7 +93,9 @@ def read(text: str) -> list[Pages]:
         try:
             number, virtual, physical = int(words[0]), int(words[1], 16), int(words[2], 16)
         except (IndexError, ValueError):
-            raise LabError(f"a recording has 'TASK VIRTUAL PHYSICAL' in a line, not {line!r}") from None
+            raise LabError(
+                f"a recording has 'TASK VIRTUAL PHYSICAL' in a line, not {line!r}"
+            ) from None
         if virtual in tasks.setdefault(number, {}):
             raise LabError(f"the recording has page {virtual:x} of task {number} twice")
         tasks[number][virtual] = physical
@@ -118,8 +120,7 @@ def guest(kernels: Kernels, text: str, scenarios: Scenarios) -> Guest:
         lines.append(f"cat >/sys/kernel/mm/camc/map <<'end'\n{text}end\n")
     else:
         pools = [
-            f"{node * NODE_CPUS}:{mib * MIB_PAGES}:bind={node}"
-            for node, mib in enumerate(POOL_MIB)
+            f"{node * NODE_CPUS}:{mib * MIB_PAGES}:bind={node}" for node, mib in enumerate(POOL_MIB)
         ]
         lines.append(f"section pools\npages {' '.join(pools)}\n")
     for title, tasks in scenarios.items():
@@ -139,7 +140,7 @@ def _specs(tasks: Iterable[Wanted]) -> str:
 
 
 class Pools:
-    """Pages without an owner yet, of each node in the order in which the allocator handed them out."""
+    """Pages without an owner yet, of each node in the order in which they were handed out."""
 
     def __init__(self, address_map: AddressMap, pools: Iterable[Pages]) -> None:
         self.nodes = [{page: address_map.color(page) for page in pool} for pool in pools]
@@ -192,8 +193,8 @@ def check(
         wrong = [page for page in its if task.colors and address_map.color(page) not in task.colors]
         if wrong:
             raise LabError(
-                f"{title}: {len(wrong)} of {len(its)} pages of task {number} have another color, the"
-                f" first is page {wrong[0]:x} of color {address_map.color(wrong[0])}"
+                f"{title}: {len(wrong)} of {len(its)} pages of task {number} have another color,"
+                f" the first is page {wrong[0]:x} of color {address_map.color(wrong[0])}"
             )
 
 
@@ -204,4 +205,3 @@ def how(kernels: Kernels) -> str:
         if colored(kernels)
         else "pages by color out of those that a kernel without coloring handed out"
     )
-

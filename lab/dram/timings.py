@@ -18,7 +18,7 @@ TREFI_NS = 7800  # up to 85 °C
 
 @dataclass(frozen=True)
 class Clocks:
-    """Minimal distances of commands, in clocks of the bus, in the order in which the model reads them.
+    """Minimal distances of commands, in clocks of the bus, in the order that the model reads.
 
     A burst of 8 takes `bl` = 4 clocks: data comes on both edges. `rtrs` is the gap between bursts
     of two ranks; JEDEC leaves it to the controller, DRAMSim2 (Rosenfeld et al., CAL 2011) takes 1.
@@ -104,9 +104,9 @@ class Grade:
 
 
 def _ddr3(
-    name: str, megatransfers: Fraction, cl: int, cwl: int, ras: float, core: float
+    name: str, megatransfers: Fraction, *, cl: int, cwl: int, ras: float, core: float
 ) -> Grade:
-    """Devices of 2 Gbit, 4 bits wide. DDR3 has no bank groups: what is long and short there is one here."""
+    """Devices of 2 Gbit, 4 bits wide. DDR3 has no bank groups: short and long are the same."""
     rrd, wtr = 6.0, 7.5
     return Grade(
         name,
@@ -143,6 +143,4 @@ DDR4_2400R = Grade(
     banks=16,
     tolerance=Fraction(25, 1000),
 )
-GRADES: Mapping[str, Grade] = {
-    grade.name: grade for grade in (DDR3_1333H, DDR3_1600K, DDR4_2400R)
-}
+GRADES: Mapping[str, Grade] = {grade.name: grade for grade in (DDR3_1333H, DDR3_1600K, DDR4_2400R)}

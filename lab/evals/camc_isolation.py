@@ -199,9 +199,7 @@ def values(results: Sequence[Results]) -> dict[str, float]:
     several = [n for n in TASKS if n > 1]
     alone = [n for n in several if n <= NODES]
     strides = next(load for load in LOADS if load.first == STRIDES)
-    buddy, one, four = (
-        Case(strides, PACKED, policy) for policy in ("buddy", "CAMC, 1", "CAMC, 4")
-    )
+    buddy, one, four = (Case(strides, PACKED, policy) for policy in ("buddy", "CAMC, 1", "CAMC, 4"))
     return {
         "camc-isolation-order": sum(
             not ordered(told, load, n) for told in results for load in LOADS for n in several
@@ -233,8 +231,8 @@ def _placements(board: Board, results: Results, how: str) -> Table:
         ("load", "tasks", *(f"{head}, {where}" for head in heads for where in short)),
         rows,
         f"Simulated: {how}; times are those of a model of DRAM, not of hardware. Of the first task:"
-        f" time of a read, mean of {END.count} batches of {END.reads}, beside the same task with the"
-        " same pages alone; the batches' standard deviation; latencies of reads in clocks. All"
+        f" time of a read, mean of {END.count} batches of {END.reads}, beside the same task with"
+        " the same pages alone; the batches' standard deviation; latencies of reads in clocks. All"
         " tasks in the same bank; each in a bank of its own of one channel; spread over"
         f" {NODES} controllers, where more than {NODES} tasks have to share them.",
     )
@@ -256,10 +254,10 @@ def _policies(board: Board, results: Results, how: str) -> Table:
         rows,
         f"Simulated. {PACKED} tasks on the cores of one node, or {max(TASKS)} on those of {NODES}."
         " buddy: local node; interleave: pages of all nodes by turns; bank only: a bank of its own"
-        " for each task, on whatever node (PALLOC); CAMC: a bank of its own on its own node. buddy"
-        f" and interleave are the pages that the kernel gave them, of the others: {how}."
-        f" Memory of another node is {boards.HOP_NS} ns farther each way, an assumption. latency: mean"
-        " of all tasks, in clocks, with the standard deviation between them.",
+        " for each task, on whatever node (PALLOC); CAMC: so many banks of its own on its own"
+        f" node. buddy and interleave: pages that the kernel gave them; the others: {how}. Memory"
+        f" of another node is {boards.HOP_NS} ns farther each way, an assumption. latency: mean of"
+        " all tasks, in clocks, with the standard deviation between them.",
     )
 
 

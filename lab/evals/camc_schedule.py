@@ -32,8 +32,8 @@ RUN_SECONDS = 5.0  # of a simulation
 
 @dataclass(frozen=True)
 class Periodic:
-    """One of the paper's real-time tasks: its period (Table 6), and how long it takes alone (Tables 7
-    and 8), in milliseconds; the higher priority first."""
+    """One of the paper's real-time tasks: its period (Table 6), and how long it takes alone
+    (Tables 7 and 8), in milliseconds; the higher priority first."""
 
     name: str
     pattern: Pattern
@@ -46,7 +46,7 @@ HYPERPERIOD = math.lcm(*(round(task.period) for task in TASKS))
 
 
 def analysed(number: int) -> float:
-    """Response-time analysis (Joseph and Pandya 1986) with what the tasks take alone, in milliseconds."""
+    """Response-time analysis (Joseph and Pandya 1986) with the times alone, in milliseconds."""
     mine, response = TASKS[number], 0.0
     after = mine.alone
     while after > response:
@@ -152,15 +152,15 @@ def _times(bench: Bench, results: Results, how: str) -> Table:
     limits = ", ".join(f"{analysed(n):.1f} ms for {task.name}" for n, task in enumerate(TASKS))
     return Table(
         "Deadline misses and response times, simulated",
-        ("memory %", "placement", *(f"{task.name}: {head}" for task in TASKS for head in heads)),
+        ("memory %", "placement", *(f"{it.name}: {head}" for it in TASKS for head in heads)),
         rows,
-        f"Simulated: {bench.board.name}, {how}; times are those of a model of DRAM, not of hardware, in"
-        f" milliseconds of the paper, of which one is {1000 / SCALE:g} us here. Periods"
+        f"Simulated: {bench.board.name}, {how}; times are those of a model of DRAM, not of"
+        f" hardware, in milliseconds of the paper, of which one is {1000 / SCALE:g} us here. Periods"
         f" {' and '.join(f'{task.period:g}' for task in TASKS)} ms; alone they take"
-        f" {' and '.join(f'{task.alone:g}' for task in TASKS)} ms, of which they wait for memory for the"
-        f" share told, in a bank of their own. Beside {ATTACKERS} tasks that stream. Response times of"
-        " jobs that met their deadline; one that does not is given up. Response-time analysis with"
-        f" what they take alone says {limits}.",
+        f" {' and '.join(f'{task.alone:g}' for task in TASKS)} ms, of which they wait for memory"
+        f" for the share told, in a bank of their own. Beside {ATTACKERS} tasks that stream."
+        " Response times of jobs that met their deadline; one that does not is given up."
+        f" Response-time analysis with what they take alone says {limits}.",
     )
 
 
