@@ -9,7 +9,7 @@ tables 152 (speed bins, CWL) and 157 (tRTP, tCCD, tRRD, tFAW, tWTR, tWR).
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 
 BURST_BYTES = 64  # 8 beats of 64 bits: a cache line
@@ -56,8 +56,9 @@ class Grade:
 
     name: str
     megatransfers: Fraction  # a second
-    ns: Mapping[str, float]
-    least: Mapping[str, int]  # clocks, where the standard says max(clocks, ns)
+    ns: Mapping[str, float] = field(hash=False)
+    # clocks, where the standard says max(clocks, ns)
+    least: Mapping[str, int] = field(hash=False)
     cl: int
     cwl: int
     devices: int  # of a rank of 64 bits

@@ -155,8 +155,8 @@ def _times(bench: Bench, results: Results, how: str) -> Table:
         ("memory %", "placement", *(f"{it.name}: {head}" for it in TASKS for head in heads)),
         rows,
         f"Simulated: {bench.board.name}, {how}; times are those of a model of DRAM, not of"
-        f" hardware, in milliseconds of the paper, of which one is {1000 / SCALE:g} us here. Periods"
-        f" {' and '.join(f'{task.period:g}' for task in TASKS)} ms; alone they take"
+        f" hardware, in milliseconds of the paper, of which one is {1000 / SCALE:g} us here."
+        f" Periods {' and '.join(f'{task.period:g}' for task in TASKS)} ms; alone they take"
         f" {' and '.join(f'{task.alone:g}' for task in TASKS)} ms, of which they wait for memory"
         f" for the share told, in a bank of their own. Beside {ATTACKERS} tasks that stream."
         " Response times of jobs that met their deadline; one that does not is given up."
