@@ -197,19 +197,20 @@ def test_address_outside_of_all_regions_is_told() -> None:
 
 
 def test_pages_are_read_in_the_order_of_addresses() -> None:
-    assert recording.read("0 11 a0\n0 10 b0\n1 10 c0\n") == [[0xB0, 0xA0], [0xC0]]
+    text = "0 11 a0 1\n0 10 b0 1\n1 10 c0 3\n"
+    assert recording.read(text) == [[0xB0, 0xA0], [0xC0, 0xC1, 0xC2]]
     assert recording.read("") == []
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0 10\n", "'TASK VIRTUAL PHYSICAL' in a line, not '0 10'"),
-        ("0 10 zz\n", "not '0 10 zz'"),
+        ("0 10 a\n", "'TASK VIRTUAL PHYSICAL COUNT' in a line, not '0 10 a'"),
+        ("0 10 zz 1\n", "not '0 10 zz 1'"),
         ("\n", "not ''"),
-        ("0 10 a0\n0 10 a1\n", "page 10 of task 0 twice"),
-        ("0 10 a0\n1 10 a0\n", "a physical page twice"),
-        ("0 10 a0\n2 10 a1\n", "lacks a task"),
+        ("0 10 a0 2\n0 11 a8 1\n", "page 11 of task 0 twice"),
+        ("0 10 a0 2\n1 10 a1 1\n", "a physical page twice"),
+        ("0 10 a0 1\n2 10 a1 1\n", "lacks a task"),
     ],
 )
 def test_bad_recordings_are_refused(text: str, message: str) -> None:
@@ -227,11 +228,11 @@ def test_pools_give_each_page_once_in_order_and_tell_when_they_are_empty(
     opteron: AddressMap,
 ) -> None:
     pools = Pools(opteron, [[0, 1, 4, 2, 32, 33], [1 << 17, 1 + (1 << 17)]])
-    assert pools.take(Wanted(0, 2, (0,))) == [0, 1]
-    assert pools.take(Wanted(0, 2, (0, 1))) == [4, 2]
-    assert pools.take(Wanted(0, 2, (0, 32), nodes=(0, 1))) == [32, 1 << 17]
-    with pytest.raises(LabError, match="the colors 0 have 1 pages, 2 are wanted"):
-        pools.take(Wanted(0, 2, (0,)))
+    tasks = [Wanted(0, 2, (0,)), Wanted(0, 2, (0, 1)), Wanted(0, 2, (0, 32), nodes=(0, 1))]
+    assert pools.take(tasks) == [[0, 1], [4, 2], [32, 1 << 17]]
+    assert pools.take(tasks[:1]) == [[0, 1]]
+    with pytest.raises(LabError, match="the colors 0 have 1 pages left, 2 are wanted"):
+        pools.take([*tasks, Wanted(0, 2, (0,))])
 
 
 def test_a_page_of_another_color_is_told(opteron: AddressMap) -> None:
@@ -261,9 +262,9 @@ def test_a_kernel_that_colors_is_asked_for_colors(symbol: str) -> None:
     assert ("section pools\n" in guest.script) == (symbol == "n")
     assert "section buddy\npages 4:1:local\n" in guest.script
     printed = {
-        "pools": "0 10 0\n0 11 20\n0 12 4\n1 10 30000\n",
-        "own": "0 10 0\n0 11 20\n1 12 4\n",
-        "buddy": "0 10 77\n",
+        "pools": "0 10 0 1\n0 11 20 1\n0 12 4 2\n1 10 30000 1\n",
+        "own": "0 10 0 1\n0 11 20 1\n1 12 4 1\n",
+        "buddy": "0 10 77 1\n",
     }
     found = recording.recorded(output(guest, printed), OPTERON, SCENARIOS)
     assert found == {"own": [[0, 0x20], [4]], "buddy": [[0x77]]}

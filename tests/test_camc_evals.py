@@ -24,11 +24,8 @@ def handed_out(board: Board, wanted: Scenarios) -> dict[str, Sequence[Pages]]:
     """The pages of an allocator that gives the lowest address first."""
     size = NODE_MIB * recording.MIB_PAGES
     pools = [range(node * size, node * size + POOL) for node in range(NODES)]
-    found: dict[str, Sequence[Pages]] = {}
-    for title, tasks in wanted.items():
-        left = Pools(board.map, pools)
-        found[title] = [left.take(task) for task in tasks]
-    return found
+    given = Pools(board.map, pools)
+    return {title: given.take(tasks) for title, tasks in wanted.items()}
 
 
 @pytest.fixture

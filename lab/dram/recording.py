@@ -8,6 +8,7 @@ the addresses are the allocator's, the choice is ours, and results say so.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from lab import workloads
 from lab.dram import maps
@@ -21,8 +22,8 @@ NODE_CPUS = 4
 NODE_MIB = 512
 MIB_PAGES = 256
 COLORED = "CONFIG_CAMC"
-# Of each node, on a kernel without CAMC. The first has enough of a single color for all tasks.
-POOL_MIB = (400, 160, 160, 160)
+# Of each node, on a kernel without CAMC: enough of any single color for all tasks.
+POOL_MIB = 400
 
 # The paper's Opteron (Table 1, Fig. 5) with 2 GiB of memory in place of 32: nodes one after the
 # other, in each of them channels, in each of those ranks; banks by bits 14 to 16. 128 colors.
@@ -92,13 +93,16 @@ def read(text: str) -> list[Pages]:
         words = line.split()
         try:
             number, virtual, physical = int(words[0]), int(words[1], 16), int(words[2], 16)
+            count = int(words[3])
         except (IndexError, ValueError):
             raise LabError(
-                f"a recording has 'TASK VIRTUAL PHYSICAL' in a line, not {line!r}"
+                f"a recording has 'TASK VIRTUAL PHYSICAL COUNT' in a line, not {line!r}"
             ) from None
-        if virtual in tasks.setdefault(number, {}):
-            raise LabError(f"the recording has page {virtual:x} of task {number} twice")
-        tasks[number][virtual] = physical
+        pages = tasks.setdefault(number, {})
+        for at in range(count):
+            if virtual + at in pages:
+                raise LabError(f"the recording has page {virtual + at:x} of task {number} twice")
+            pages[virtual + at] = physical + at
     if sorted(tasks) != list(range(len(tasks))):
         raise LabError("the recording lacks a task")
     shared = [page for pages in tasks.values() for page in pages.values()]
@@ -119,9 +123,7 @@ def guest(kernels: Kernels, text: str, scenarios: Scenarios) -> Guest:
     if colored(kernels):
         lines.append(f"cat >/sys/kernel/mm/camc/map <<'end'\n{text}end\n")
     else:
-        pools = [
-            f"{node * NODE_CPUS}:{mib * MIB_PAGES}:bind={node}" for node, mib in enumerate(POOL_MIB)
-        ]
+        pools = [f"{node * NODE_CPUS}:{POOL_MIB * MIB_PAGES}:bind={node}" for node in range(NODES)]
         lines.append(f"section pools\npages {' '.join(pools)}\n")
     for title, tasks in scenarios.items():
         if colored(kernels) or not any(task.colors for task in tasks):
@@ -143,28 +145,37 @@ class Pools:
     """Pages without an owner yet, of each node in the order in which they were handed out."""
 
     def __init__(self, address_map: AddressMap, pools: Iterable[Pages]) -> None:
-        self.nodes = [{page: address_map.color(page) for page in pool} for pool in pools]
+        self.nodes: list[dict[int, list[tuple[int, int]]]] = []  # color -> (turn, page)
+        for pool in pools:
+            colors: dict[int, list[tuple[int, int]]] = {}
+            for turn, page in enumerate(pool):
+                colors.setdefault(address_map.color(page), []).append((turn, page))
+            self.nodes.append(colors)
 
-    def take(self, task: Wanted) -> Pages:
-        """The first pages of the task's colors, of its nodes by turns; nobody else gets them."""
-        nodes = task.nodes or tuple(range(len(self.nodes)))
-        fitting = [
-            [page for page, color in self.nodes[node].items() if color in task.colors]
-            for node in nodes
+    def take(self, tasks: Sequence[Wanted]) -> list[Pages]:
+        """For each task the first pages of its colors, of its nodes by turns; each page once."""
+        taken: set[int] = set()
+        found = []
+        for task in tasks:
+            pages = [page for page in self._fitting(task) if page not in taken][: task.pages]
+            if len(pages) < task.pages:
+                raise LabError(
+                    f"the colors {_list(task.colors)} have {len(pages)} pages left, {task.pages}"
+                    " are wanted: record more"
+                )
+            taken.update(pages)
+            found.append(pages)
+        return found
+
+    def _fitting(self, task: Wanted) -> Pages:
+        nodes = task.nodes or range(len(self.nodes))
+        by_node = [
+            [page for _, page in sorted(chain(*(self.nodes[n].get(c, ()) for c in task.colors)))]
+            for n in nodes
         ]
         if task.nodes:
-            found = [page for turn in zip(*fitting, strict=False) for page in turn]
-        else:
-            found = [page for pages in fitting for page in pages]
-        if len(found) < task.pages:
-            raise LabError(
-                f"the colors {_list(task.colors)} have {len(found)} pages, {task.pages} are wanted:"
-                " record more"
-            )
-        for page in found[: task.pages]:
-            for node in self.nodes:
-                node.pop(page, None)
-        return found[: task.pages]
+            return [page for turn in zip(*by_node, strict=False) for page in turn]
+        return [page for pages in by_node for page in pages]
 
 
 def recorded(output: Output, text: str, scenarios: Scenarios) -> Recorded:
@@ -172,13 +183,12 @@ def recorded(output: Output, text: str, scenarios: Scenarios) -> Recorded:
     address_map = maps.read(text)
     by_kernel = output.guest.kernel.config.get(COLORED) == "y"
     found: dict[str, Sequence[Pages]] = {}
-    pools = None if by_kernel else read(output["pools"])
+    pools = None if by_kernel else Pools(address_map, read(output["pools"]))
     for title, tasks in scenarios.items():
         if pools is None or not any(task.colors for task in tasks):
             found[title] = read(output[title])
         else:
-            left = Pools(address_map, pools)
-            found[title] = [left.take(task) for task in tasks]
+            found[title] = pools.take(tasks)
         check(address_map, title, tasks, found[title])
     return found
 

@@ -316,6 +316,7 @@ def _color_plot(board: Board, results: Results) -> Plot:
         [
             Line(pattern.name, [(k, throughput(results, pattern, k)) for k in COLORS])
             for pattern in ALONE
+            if pattern != SEQUENTIAL  # it loses nothing, and there are six colours
         ],
     )
 

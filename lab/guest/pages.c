@@ -4,7 +4,8 @@
  *
  * Allocate memory as several tasks would, and print which pages each was given:
  *
- *	NUMBER VIRTUAL PHYSICAL		the task from 0 on, and page numbers, hexadecimal
+ *	NUMBER VIRTUAL PHYSICAL COUNT	the task from 0 on, page numbers, hexadecimal, of the first
+ *					of so many pages that follow each other
  *
  * A TASK is CPU:PAGES:POLICY[:POLICY], run on that CPU, with as many pages of 4 KiB. POLICY is
  *
@@ -99,22 +100,29 @@ static void set_policy(const char *policy)
 	}
 }
 
+/* One line for pages that follow each other in both memories. */
 static void print_pages(int number, const char *memory, unsigned long pages)
 {
 	uintptr_t first = (uintptr_t)memory / PAGE;
 	int map = open("/proc/self/pagemap", O_RDONLY);
-	unsigned long i;
-	uint64_t entry;
+	unsigned long i, count = 0, begin = 0;
+	uint64_t *entries = calloc(pages, sizeof(*entries));
+	ssize_t size = pages * sizeof(*entries);
 
-	if (map < 0)
+	if (map < 0 || !entries || pread(map, entries, size, first * sizeof(*entries)) != size)
 		err(1, "pagemap");
 	for (i = 0; i < pages; i++) {
-		if (pread(map, &entry, 8, (first + i) * 8) != 8)
-			err(1, "pagemap");
-		if (!(entry & PRESENT) || !(entry & PFN))
+		if (!(entries[i] & PRESENT) || !(entries[i] & PFN))
 			errx(1, "page %lu of task %d is not in memory, or you are not root", i, number);
-		printf("%d %lx %llx\n", number, first + i, (unsigned long long)(entry & PFN));
+		count++;
+		if (i + 1 < pages && (entries[i + 1] & PFN) == (entries[i] & PFN) + 1)
+			continue;
+		printf("%d %lx %llx %lu\n", number, first + begin,
+		       (unsigned long long)(entries[begin] & PFN), count);
+		begin = i + 1;
+		count = 0;
 	}
+	free(entries);
 	close(map);
 }
 
