@@ -17,7 +17,7 @@ LAYERS = (
     "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
     " selftests dram.model",
     "compactfit.steps compactfit.programs tenants loads dram.recording",
-    "compactfit.replays tests rental",
+    "compactfit.replays tests rental dram.boards",
     "mutants rental_costs",
     "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_isolation"
     " evals.camc_schedule evals.camera evals.contention"

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from lab.results import Line, Plot
 
-# One colour a policy or placement, the same everywhere (Okabe and Ito's, told apart by the colour-blind).
+# One colour a policy or placement, the same everywhere (Okabe and Ito's: the colour-blind tell them
+# apart).
 COLOURS = {
     "none": "#0072b2",
     "movable": "#d55e00",

@@ -6,7 +6,7 @@ takes its pages, in their order, from all that the same kernel handed out to a t
 the addresses are the allocator's, the choice is ours, and results say so.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
@@ -155,9 +155,9 @@ class Pools:
     def take(self, tasks: Sequence[Wanted]) -> list[Pages]:
         """For each task the first pages of its colors, of its nodes by turns; each page once."""
         taken: set[int] = set()
-        found = []
+        found: list[Pages] = []
         for task in tasks:
-            pages = [page for page in self._fitting(task) if page not in taken][: task.pages]
+            pages = self._fitting(task, taken)[: task.pages]
             if len(pages) < task.pages:
                 raise LabError(
                     f"the colors {_list(task.colors)} have {len(pages)} pages left, {task.pages}"
@@ -167,12 +167,11 @@ class Pools:
             found.append(pages)
         return found
 
-    def _fitting(self, task: Wanted) -> Pages:
-        nodes = task.nodes or range(len(self.nodes))
-        by_node = [
-            [page for _, page in sorted(chain(*(self.nodes[n].get(c, ()) for c in task.colors)))]
-            for n in nodes
-        ]
+    def _fitting(self, task: Wanted, taken: Set[int]) -> Pages:
+        by_node = []
+        for node in task.nodes or range(len(self.nodes)):
+            turns = sorted(chain(*(self.nodes[node].get(color, ()) for color in task.colors)))
+            by_node.append([page for _, page in turns if page not in taken])
         if task.nodes:
             return [page for turn in zip(*by_node, strict=False) for page in turn]
         return [page for pages in by_node for page in pages]
