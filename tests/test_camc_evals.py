@@ -127,8 +127,9 @@ def test_only_attackers_on_the_same_controller_make_jobs_miss(
     monkeypatch.setattr(camc_schedule, "HYPERPERIODS", 3)
     wanted = camc_schedule.scenarios(DDR3)
     bench = camc_schedule.Bench(DDR3, wanted, handed_out(DDR3, wanted))
+    jobs = [bench.job(number, share) for number in range(len(camc_schedule.TASKS))]
     missed = {
-        where: camc_schedule.missed(bench.run(where, share)) for where in camc_schedule.PLACEMENTS
+        where: camc_schedule.missed(bench.run(where, jobs)) for where in camc_schedule.PLACEMENTS
     }
     assert missed["alone"] == missed["different controller"] == 0
     assert missed["same bank"] >= 40

@@ -133,7 +133,7 @@ struct channel {
 	int node, number;
 	struct rank ranks[MAX_RANKS];
 	struct queue reads, writes;
-	bool draining;		/* writes */
+	bool draining;		/* writes, though there are reads */
 	clocks wake;		/* nothing can be done before */
 };
 
@@ -293,15 +293,16 @@ static void forget(struct queue *queue, int entry)
 		(queue->count - entry) * sizeof(*queue->entries));
 }
 
+/* Writes when there are many of them, until there are few, and while nobody reads. */
 static struct queue *to_serve(struct channel *channel)
 {
 	int reads = channel->reads.count, writes = channel->writes.count;
 
-	if (!writes || (reads && writes <= writes_low))
-		channel->draining = false;
-	if (writes >= writes_high || (writes && !reads))
+	if (writes >= writes_high)
 		channel->draining = true;
-	return channel->draining ? &channel->writes : &channel->reads;
+	else if (writes <= writes_low)
+		channel->draining = false;
+	return channel->draining || !reads ? &channel->writes : &channel->reads;
 }
 
 /*

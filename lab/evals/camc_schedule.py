@@ -21,10 +21,11 @@ from lab.results import Cell, Line, Outcome, Plot, Table
 PAGES = 128
 SCALE = 200  # a millisecond of the paper is 5 us here: the same with fewer accesses
 HYPERPERIODS = 10
-SHARES = (10, 25, 50, 75, 100)  # % of the time of a task that is alone which it waits for memory
+SHARES = (2, 5, 10, 25, 50, 100)  # % of the time of a task that is alone which it waits for memory
 SAME, BANK, CONTROLLER, ALONE = "same bank", "different bank", "different controller", "alone"
 PLACEMENTS = (SAME, BANK, CONTROLLER, ALONE)
 ATTACKERS = 3
+STEPS = 8  # until the time to think is found
 CALIBRATION = Batches(warm=2000, reads=1000, count=20)
 GUEST_SECONDS = 60  # of a guest on an idle core
 RUN_SECONDS = 5.0  # of a simulation
@@ -85,28 +86,34 @@ class Bench:
         node = self.wanted[where][number].node
         return self.board.task(self.pages[where][number], node, pattern, seed=number + 1)
 
-    def periodic(self, where: str, number: int, share: int) -> Task:
-        """One that waits for memory for this share of its time, when it is alone."""
-        task = self.task(where, number, TASKS[number].pattern)
-        (still,) = self.alone(task)
-        think = round(still.mean_latency * (100 / share - 1))
-        (busy,) = self.alone(replace(task, think=think))
-        a_read = statistics.mean(busy.batches) / CALIBRATION.reads
-        return replace(
-            task,
-            think=think,
-            period=self.clocks(TASKS[number].period),
-            reads=round(self.clocks(TASKS[number].alone) / a_read),
-        )
+    def job(self, number: int, share: int) -> tuple[int, int]:
+        """Time to think and reads of a job that is as long as it should be, when it is alone in a
+        bank of its own, and waits for memory for this share of that."""
+        task = self.task(ALONE, number, TASKS[number].pattern)
+        for _ in range(STEPS):  # the less it thinks, the longer it waits for itself
+            (told,) = model.run(self.board.memory, [[task]], CALIBRATION)
+            a_read = statistics.mean(told.batches) / CALIBRATION.reads
+            reads = round(self.clocks(TASKS[number].alone) / a_read)
+            think, task = (
+                task.think,
+                replace(
+                    task, think=round((task.think + told.mean_latency * (100 / share - 1)) / 2)
+                ),
+            )
+        return think, reads
 
-    def alone(self, task: Task) -> Sequence[Measured]:
-        return model.run(self.board.memory, [[task]], CALIBRATION)
-
-    def run(self, where: str, share: int) -> Sequence[Measured]:
+    def run(self, where: str, jobs: Sequence[tuple[int, int]]) -> Sequence[Measured]:
         """The periodic tasks of one simulation."""
-        numbers = range(len(TASKS))
-        # what a task does is the same in all placements: calibrated where nobody disturbs it
-        cores = [[self.periodic(where, n, share) for n in numbers]]
+        periodic = [
+            replace(
+                self.task(where, number, task.pattern),
+                think=think,
+                period=self.clocks(task.period),
+                reads=reads,
+            )
+            for number, (task, (think, reads)) in enumerate(zip(TASKS, jobs, strict=True))
+        ]
+        cores = [periodic]
         if where != ALONE:
             cores += [[self.task(where, len(TASKS) + n, STREAM)] for n in range(ATTACKERS)]
         end = Until(self.clocks(HYPERPERIODS * HYPERPERIOD) + 1)
@@ -165,7 +172,7 @@ def _times(bench: Bench, results: Results, how: str) -> Table:
 
 
 def _plot(title: str, y: str, lines: Sequence[Line]) -> Plot:
-    return Plot(title, "lines", "share of memory in a task's time alone, %", y, lines)
+    return Plot(title, "lines", "share of memory in a task's time alone, %", y, lines, log_x=True)
 
 
 def _plots(bench: Bench, results: Results) -> list[Plot]:
@@ -199,10 +206,11 @@ def camc_schedule(kernels: Kernels) -> Outcome:
     results = {}
     todo = [(where, share) for share in SHARES for where in PLACEMENTS]
     with console.progress("simulating deadlines", len(todo), RUN_SECONDS * len(todo)) as step:
-        for number, (where, share) in enumerate(todo):
-            step.update(number)
-            results[where, share] = bench.run(where, share)
-        step.update(len(todo))
+        for share in SHARES:
+            jobs = [bench.job(number, share) for number in range(len(TASKS))]
+            for where in PLACEMENTS:
+                results[where, share] = bench.run(where, jobs)
+                step.update(len(results))
     samples = {
         f"{where}, {share} %, {TASKS[n].name}: clocks": [
             -1 if job.response is None else job.response for job in told.jobs
