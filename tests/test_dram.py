@@ -374,6 +374,22 @@ def test_row_hits_go_first_but_no_more_than_the_cap() -> None:
     assert latencies[0] < latencies[1] < latencies[2]
 
 
+@pytest.mark.parametrize(("grade", "rank"), [(DDR3_1333H, 1), (DDR4_2400R, 1), (DDR4_2400R, 0)])
+@pytest.mark.parametrize("cap", [0, 4])
+def test_who_waits_for_the_bus_is_not_overtaken_for_ever(grade: Grade, rank: int, cap: int) -> None:
+    """Hits of the rank that has the bus, or of another bank group by turns, are ready sooner."""
+    hits = Task(reads(at(1, 1), at(1, 2)), mlp=32)
+    victim = Task(reads(at(9, 5, rank)))
+    memory = quiet(grade, Queues(reads=64, cap=cap))
+    told = measure(memory, hits, victim, warm=1000, count=20_000)
+    clocks = grade.clocks
+    # those that came before it, those that overtake it, its own
+    gap = max(clocks.ccd_l, clocks.bl + clocks.rtrs)
+    most = hits.mlp * clocks.ccd_l + (cap + 2) * gap + clocks.cl + 4
+    assert max(told[1].latencies) <= most
+    assert told[1].reads > 200
+
+
 def test_a_read_waits_for_a_drain_of_writes_but_not_for_ever() -> None:
     grade = DDR3_1333H
     writer = Task(

@@ -75,6 +75,7 @@ struct request {
 	struct task *task;
 	int slot;		/* of the task; none for a write */
 	clocks issued, arrives;
+	int overtaken;		/* while its row was open and the bus not ready for it */
 };
 
 /* One of the accesses that a task may have under way. */
@@ -308,7 +309,9 @@ static struct queue *to_serve(struct channel *channel)
 /*
  * First ready, first come, first served (Rixner et al., ISCA 2000): the oldest request whose row is
  * open, or else the oldest that a row can be opened or closed for. The oldest request of a bank is
- * overtaken by no more than @cap row hits of it (Mutlu and Moscibroda, MICRO 2007).
+ * overtaken by no more than @cap row hits of it (Mutlu and Moscibroda, MICRO 2007), and the oldest
+ * whose row is open by no more than @cap others: those of the rank that has the bus, or of other bank
+ * groups, are ready a clock or two before it each time.
  */
 static void schedule(struct channel *channel, clocks now)
 {
@@ -317,6 +320,7 @@ static void schedule(struct channel *channel, clocks now)
 	/* of each bank: its oldest request, and whether its open row is still wanted */
 	int first[MAX_RANKS][MAX_BANKS];
 	bool wanted[MAX_RANKS][MAX_BANKS] = { { false } };
+	struct request *waits = NULL;	/* for the bus, the oldest */
 	clocks wake = NEVER, when;
 	int r, i;
 
@@ -346,10 +350,14 @@ static void schedule(struct channel *channel, clocks now)
 		if (t.refi && rank->refresh <= now)
 			continue;
 		when = may_column(rank, to->bank, write);
-		if (when > now) {
-			wake = sooner(wake, when);
+		if (when > now || (waits && waits->overtaken >= cap)) {
+			wake = sooner(wake, later(when, now + 1));
+			if (!waits)
+				waits = &queue->entries[i];
 			continue;
 		}
+		if (waits)
+			waits->overtaken++;
 		if (queue->entries[*oldest].to->row == bank->row)
 			bank->overtaken = 0;
 		else
@@ -389,7 +397,7 @@ issued:
 static void send(struct task *task, int slot, const struct access *to, clocks now)
 {
 	struct front *front = &fronts[to->node];
-	struct request request = { to, task, slot, now, now + to->extra };
+	struct request request = { to, task, slot, now, now + to->extra, 0 };
 	int at;
 
 	if (front->count == front->size) {

@@ -110,7 +110,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Told:
-    """Of the first task, in clocks, with the slowest and fastest other for comparison."""
+    """Of the first task, and of the others."""
 
     first: Measured
     others: Sequence[Measured]
