@@ -199,7 +199,7 @@ def values(results: Sequence[Results]) -> dict[str, float]:
     several = [n for n in TASKS if n > 1]
     alone = [n for n in several if n <= NODES]
     strides = next(load for load in LOADS if load.first == STRIDES)
-    buddy, one, four = (Case(strides, PACKED, policy) for policy in ("buddy", "CAMC, 1", "CAMC, 4"))
+    buddy, one, eight = (Case(strides, PACKED, at) for at in ("buddy", "CAMC, 1", "CAMC, 8"))
     return {
         "camc-isolation-order": sum(
             not ordered(told, load, n) for told in results for load in LOADS for n in several
@@ -207,7 +207,7 @@ def values(results: Sequence[Results]) -> dict[str, float]:
         "camc-isolation-alone": max(
             from_alone(told, load, n) for told in results for load in LOADS for n in alone
         ),
-        "camc-isolation-buddy": min(told[buddy].time / told[four].time for told in results),
+        "camc-isolation-buddy": min(told[buddy].time / told[eight].time for told in results),
         "camc-isolation-spread": max(told[one].spread / told[buddy].spread for told in results),
         "camc-isolation-one-color": min(throughput(told, RANDOM, 1) for told in results),
     }
