@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from lab import plots
 from lab.dram import recording
 from lab.dram.boards import BOARDS, DDR3, Board
 from lab.dram.model import Batches, Job, Measured
@@ -154,3 +155,21 @@ def test_missed_deadlines_are_a_share_of_all_jobs() -> None:
         "camc-schedule-same": 100,
         "camc-schedule-bank": 100,
     }
+
+
+def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
+    one = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
+    told = {case: camc_isolation.Told(one, [one]) for case in camc_isolation.cases()}
+    outcome = camc_isolation.told_of({DDR3: told}, "how")
+    tasks = [Measured(jobs=[Job(0, 10), Job(100, None)]), Measured(jobs=[Job(0, None)])]
+    results = {
+        (where, share): tasks
+        for where in camc_schedule.PLACEMENTS
+        for share in camc_schedule.SHARES
+    }
+    scheduled = camc_schedule.told_of(camc_schedule.Bench(DDR3, {}, {}), results, "how")
+    for tables, drawn in (outcome, scheduled):
+        for table in tables:
+            assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert all("<svg" in plots.svg(plot) for plot in drawn)
+        assert all("imulated" in words.title for words in (*tables, *drawn))

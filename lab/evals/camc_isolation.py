@@ -286,23 +286,20 @@ def _placement_plot(board: Board, results: Results, load: Load) -> Plot:
             Line(where, [(n, slowdown(results, Case(load, n, where))) for n in TASKS])
             for where in PLACEMENTS
         ],
-        log_x=True,
     )
 
 
-def _spread_plot(board: Board, results: Results) -> Plot:
+def _latency_plot(board: Board, results: Results) -> Plot:
+    lines = []
+    for where in PLACEMENTS:
+        told = [results[Case(load, PACKED, where)].first for load in LOADS]
+        lines.append(Line(where, [(at, first.latency(99)) for at, first in enumerate(told)]))
     return Plot(
-        f"Spread of {PACKED} tasks, simulated: {board.name}",
+        f"Latency beside {PACKED - 1} others, simulated: {board.name}",
         "bars",
         "load",
-        "standard deviation of a batch, %",
-        [
-            Line(
-                where,
-                [(at, results[Case(load, PACKED, where)].spread) for at, load in enumerate(LOADS)],
-            )
-            for where in PLACEMENTS
-        ],
+        "99th percentile of a read, clocks",
+        lines,
         groups=[load.name.replace(" beside", "\nbeside") for load in LOADS],
     )
 
@@ -329,6 +326,18 @@ def _run(run: Run, results: Results) -> Run:
     return Run(**{**vars(run), "samples": samples})
 
 
+def told_of(found: Mapping[Board, Results], how: str) -> tuple[list[Table], list[Plot]]:
+    """Of all boards."""
+    tables, drawn = [], []
+    for board, results in found.items():
+        tables.append(_placements(board, results, how))
+        tables.append(_policies(board, results, how))
+        tables.append(_by_colors(board, results))
+        drawn += [_placement_plot(board, results, load) for load in LOADS]
+        drawn += [_latency_plot(board, results), _color_plot(board, results)]
+    return tables, drawn
+
+
 def camc_isolation(kernels: Kernels) -> Outcome:
     """simulated: a task's memory accesses beside 1 to 15 others, by bank and controller"""
     wanted = {board: scenarios(board) for board in BOARDS}
@@ -340,26 +349,5 @@ def camc_isolation(kernels: Kernels) -> Outcome:
         pages = recording.recorded(output, board.text, wanted[board])
         found[board] = simulate(board, wanted[board], pages)
         runs.append(_run(output.run(), found[board]))
-    how = recording.how(kernels)
-    return Outcome(
-        runs,
-        [
-            table
-            for board, results in found.items()
-            for table in (
-                _placements(board, results, how),
-                _policies(board, results, how),
-                _by_colors(board, results),
-            )
-        ],
-        [
-            plot
-            for board, results in found.items()
-            for plot in (
-                *(_placement_plot(board, results, load) for load in LOADS),
-                _spread_plot(board, results),
-                _color_plot(board, results),
-            )
-        ],
-        values(list(found.values())),
-    )
+    tables, drawn = told_of(found, recording.how(kernels))
+    return Outcome(runs, tables, drawn, values(list(found.values())))

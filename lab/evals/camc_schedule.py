@@ -171,29 +171,35 @@ def _times(bench: Bench, results: Results, how: str) -> Table:
     )
 
 
-def _plot(title: str, y: str, lines: Sequence[Line]) -> Plot:
-    return Plot(title, "lines", "share of memory in a task's time alone, %", y, lines, log_x=True)
-
-
 def _plots(bench: Bench, results: Results) -> list[Plot]:
-    misses = [
-        Line(where, [(share, missed(results[where, share])) for share in SHARES])
-        for where in PLACEMENTS
-    ]
     first = TASKS[0]
-    times = []
+    misses, times = [], []
     for where in PLACEMENTS:
-        found = {share: responses(results[where, share][0]) for share in SHARES}
-        points = [
-            (share, statistics.mean(its) / bench.clocks(first.alone))
-            for share, its in found.items()
-            if its
-        ]
-        times.append(Line(where, points))
+        told = {at: results[where, share] for at, share in enumerate(SHARES)}
+        misses.append(Line(where, [(at, missed(tasks)) for at, tasks in told.items()]))
+        ended = {at: responses(tasks[0]) for at, tasks in told.items()}
+        alone = bench.clocks(first.alone)
+        means = [(at, statistics.mean(its) / alone) for at, its in ended.items() if its]
+        times.append(Line(where, means))
+    names = {
+        "Deadline misses, simulated": ("% of jobs", misses),
+        f"Time of {first.name}, simulated": ("mean of jobs that end in time / alone", times),
+    }
     return [
-        _plot("Deadline misses, simulated", "% of jobs", misses),
-        _plot(f"Time of {first.name}, simulated", "mean of jobs that end in time / alone", times),
+        Plot(
+            title,
+            "bars",
+            "share of memory in a task's time alone, %",
+            y,
+            lines,
+            groups=[str(share) for share in SHARES],
+        )
+        for title, (y, lines) in names.items()
     ]
+
+
+def told_of(bench: Bench, results: Results, how: str) -> tuple[list[Table], list[Plot]]:
+    return [_times(bench, results, how)], _plots(bench, results)
 
 
 def camc_schedule(kernels: Kernels) -> Outcome:
@@ -218,9 +224,5 @@ def camc_schedule(kernels: Kernels) -> Outcome:
         for (where, share), tasks in results.items()
         for n, told in enumerate(tasks)
     }
-    return Outcome(
-        [output.run(samples)],
-        [_times(bench, results, recording.how(kernels))],
-        _plots(bench, results),
-        values(results),
-    )
+    tables, drawn = told_of(bench, results, recording.how(kernels))
+    return Outcome([output.run(samples)], tables, drawn, values(results))
