@@ -3,33 +3,35 @@
  * model [-c] <INPUT
  *
  * A small model of DRAM behind memory controllers, clock by clock: banks with a row buffer each, an
- * FR-FCFS scheduler with a cap for each channel, and closed-loop tasks. docs/dram.md tells what it is,
- * what its constants are and what it leaves out. All times are clocks of the memory's bus (nCK).
+ * FR-FCFS scheduler with a cap for each channel, and closed-loop tasks. docs/dram.md tells what it
+ * is, what its constants are and what it leaves out. All times are clocks of the memory's bus (nCK).
  *
  * INPUT, one statement a line:
  *
  * timing CL CWL BL RCD RP RAS RC RRD_S RRD_L FAW CCD_S CCD_L RTP WR WTR_S WTR_L RFC REFI RTRS
- *				BL is the clocks of a burst; REFI 0: no refresh
+ *	BL is the clocks of a burst; REFI 0: no refresh
  * machine NODES CHANNELS RANKS GROUPS BANKS
- *				channels of a node, ranks of a channel, bank groups and banks of a rank
+ *	channels of a node, ranks of a channel, bank groups and banks of a rank
  * queues READS WRITES HIGH LOW CAP PATH
- *				entries of a channel's two queues; writes from HIGH on are written, down to
- *				LOW; row hits that may overtake an older request of the same bank; from the
- *				core to the controller and back
- * core				a core; the tasks that follow run on it, the highest priority first
+ *	entries of a channel's two queues; writes from HIGH on are written, down to LOW; requests
+ *	that may overtake an older one; clocks from the core to the controller and back
+ * core
+ *	a core; the tasks that follow run on it, the highest priority first
  * task MLP THINK PERIOD START JOB N
- *				N accesses follow, done again and again: JOB of them each PERIOD, or without
- *				end if PERIOD is 0. At most MLP are under way, and THINK clocks pass between
- *				the end of one and the next that takes its place. It begins at START.
+ *	N accesses follow, done again and again: JOB reads of them each PERIOD, or without end if
+ *	PERIOD is 0. At most MLP are under way, and THINK clocks pass between the end of one and the
+ *	next that takes its place. It begins at START.
  * NODE CHANNEL RANK BANK ROW WRITE EXTRA
- *				an access. WRITE 1: a line is written back, for which nobody waits. EXTRA
- *				clocks each way, for the distance of the node
- * run WARM BATCH BATCHES	until the first task has done so many accesses after WARM ones
- * until CLOCKS			or so long
+ *	an access. WRITE 1: a line is written back, for which nobody waits. EXTRA clocks each way,
+ *	for the distance of the node
+ * run WARM BATCH BATCHES
+ *	until the first task has done so many batches of reads, after WARM reads that do not count
+ * until CLOCKS
+ *	or so long
  *
  * Prints for each task "latency TASK CLOCKS COUNT" (a histogram of reads), "batch TASK CLOCKS" (how
- * long so many reads took, all in turn), "job TASK RELEASE RESPONSE" (-1: it missed its deadline, which
- * is the end of its period), and with -c each command, "CLOCK NODE CHANNEL COMMAND RANK BANK ROW".
+ * long so many reads took, all in turn), "job TASK RELEASE RESPONSE" (-1: it missed its deadline,
+ * the end of its period), and with -c each command, "CLOCK NODE CHANNEL COMMAND RANK BANK ROW".
  */
 #include <err.h>
 #include <stdbool.h>
@@ -55,8 +57,8 @@
 typedef int64_t clocks;
 
 static struct {
-	clocks cl, cwl, bl, rcd, rp, ras, rc, rrd_s, rrd_l, faw, ccd_s, ccd_l, rtp, wr, wtr_s, wtr_l,
-		rfc, refi, rtrs;
+	clocks cl, cwl, bl, rcd, rp, ras, rc, rrd_s, rrd_l, faw, ccd_s, ccd_l;
+	clocks rtp, wr, wtr_s, wtr_l, rfc, refi, rtrs;
 } t;
 static int nodes, channels, ranks, groups, banks;
 static int reads_max, writes_max, writes_high, writes_low, cap;
@@ -310,8 +312,8 @@ static struct queue *to_serve(struct channel *channel)
  * First ready, first come, first served (Rixner et al., ISCA 2000): the oldest request whose row is
  * open, or else the oldest that a row can be opened or closed for. The oldest request of a bank is
  * overtaken by no more than @cap row hits of it (Mutlu and Moscibroda, MICRO 2007), and the oldest
- * whose row is open by no more than @cap others: those of the rank that has the bus, or of other bank
- * groups, are ready a clock or two before it each time.
+ * whose row is open by no more than @cap others: those of the rank that has the bus, or of other
+ * bank groups, are ready a clock or two before it each time.
  */
 static void schedule(struct channel *channel, clocks now)
 {
@@ -684,7 +686,8 @@ static void read_input(void)
 		if (!strcmp(word, "timing")) {
 			read_timing();
 		} else if (!strcmp(word, "machine")) {
-			if (scanf("%d %d %d %d %d", &nodes, &channels, &ranks, &groups, &banks) != 5)
+			if (scanf("%d %d %d %d %d", &nodes, &channels, &ranks, &groups,
+				  &banks) != 5)
 				errx(2, "machine cannot be read");
 			in_range(nodes, 1, MAX_NODES, "NODES");
 			in_range(channels, 1, MAX_CHANNELS, "CHANNELS");
@@ -753,6 +756,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < task_count; i++)
 		for (latency = 0; latency <= tasks[i].longest; latency++)
 			if (tasks[i].latencies[latency])
-				printf("latency %d %d %u\n", i, latency, tasks[i].latencies[latency]);
+				printf("latency %d %d %u\n", i, latency,
+				       tasks[i].latencies[latency]);
 	return 0;
 }

@@ -113,7 +113,8 @@ static void print_pages(int number, const char *memory, unsigned long pages)
 		err(1, "pagemap");
 	for (i = 0; i < pages; i++) {
 		if (!(entries[i] & PRESENT) || !(entries[i] & PFN))
-			errx(1, "page %lu of task %d is not in memory, or you are not root", i, number);
+			errx(1, "page %lu of task %d is not in memory, or you are not root", i,
+			     number);
 		count++;
 		if (i + 1 < pages && (entries[i + 1] & PFN) == (entries[i] & PFN) + 1)
 			continue;
