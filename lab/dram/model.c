@@ -4,7 +4,7 @@
  *
  * A small model of DRAM behind memory controllers, clock by clock: banks with a row buffer each, an
  * FR-FCFS scheduler with a cap for each channel, and closed-loop tasks. docs/dram.md tells what it
- * is, what its constants are and what it leaves out. All times are clocks of the memory's bus (nCK).
+ * is, what its constants are and what it leaves out. All times are clocks of the memory's bus.
  *
  * INPUT, one statement a line:
  *
