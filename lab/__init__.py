@@ -7,19 +7,20 @@ A name stands for a module, or for all of a package that has no lines of its own
 
 LAYERS = (
     "errors cpio ktap stats",
-    "paths console",
-    "lock process targets systems measure areas results skips",
+    "paths console dram dram.timings",
+    "lock process targets systems measure areas results skips dram.maps",
     "setup source figures plots mutants_rust",
     "build export report",
     "machine stepwise present",
     "boot storage",
-    "compactfit compactfit.build compactfit.traces workloads kcsan",
+    "compactfit compactfit.build compactfit.traces workloads kcsan dram.patterns",
     "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
-    " selftests",
-    "compactfit.steps compactfit.programs tenants loads",
-    "compactfit.replays tests rental",
+    " selftests dram.model",
+    "compactfit.steps compactfit.programs tenants loads dram.recording",
+    "compactfit.replays tests rental dram.boards",
     "mutants rental_costs",
-    "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camera evals.contention"
+    "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_isolation"
+    " evals.camc_schedule evals.camera evals.contention"
     " evals.dirty evals.large evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead"
     " evals.phases evals.rental_apps evals.rental_return evals.rental_throughput evals.rfc"
     " evals.scale evals.size evals.swapped evals.system evals.tenancy evals.zsmalloc",

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from lab.results import Line, Plot
 
-# One colour a policy, the same everywhere (Okabe and Ito's, told apart by the colour-blind).
+# One colour a policy or placement, the same everywhere (Okabe and Ito's: the colour-blind tell them
+# apart).
 COLOURS = {
     "none": "#0072b2",
     "movable": "#d55e00",
@@ -25,6 +26,10 @@ COLOURS = {
     "gcma, always": "#cc79a7",
     "more memory": "#56b4e9",
     "Belady": "#999999",
+    "same bank": "#d55e00",
+    "different bank": "#e69f00",
+    "different controller": "#009e73",
+    "alone": "#0072b2",
 }
 OTHERS = ("#e69f00", "#56b4e9", "#cc79a7", "#999999", "#f0e442", "#000000")
 STYLE: dict[Any, Any] = {

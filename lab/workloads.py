@@ -44,13 +44,17 @@ def swap_policy(name: str, pages: int) -> str:
 
 def program(name: str) -> Path:
     """A program of lab/guest, linked statically: it runs in any guest."""
-    source = SOURCES / f"{name}.c"
+    return compiled(SOURCES / f"{name}.c")
+
+
+def compiled(source: Path) -> Path:
+    """The program of one C file and the headers beside it; made again if they changed."""
     flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
-    content = b"".join(path.read_bytes() for path in (source, *sorted(SOURCES.glob("*.h"))))
+    content = b"".join(path.read_bytes() for path in (source, *sorted(source.parent.glob("*.h"))))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:12]
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)
-    target = folder / f"{name}-{key}"
+    target = folder / f"{source.stem}-{key}"
     if target.exists():
         return target
     fresh = target.with_name(f"{target.name}.{os.getpid()}")

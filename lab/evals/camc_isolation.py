@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tasks on other cores do to a task's memory accesses, by simulation (paper Fig. 8 to 14, 17).
+
+The pages are a guest's; what DRAM makes of them is lab/dram's model. docs/dram.md says what that
+can show and what it cannot.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lab import console
+from lab.dram import boards, model, recording
+from lab.dram.boards import BOARDS, Board
+from lab.dram.model import Batches, Measured, Task
+from lab.dram.patterns import CHASE, RANDOM, SEQUENTIAL, STREAM, STRIDES, Pattern
+from lab.dram.recording import NODE_CPUS, NODES, Recorded, Wanted
+from lab.guests import Kernels, run_all
+from lab.results import Cell, Line, Outcome, Plot, Run, Table
+
+TASKS = (1, 2, 4, 8, 16)
+PAGES = 128  # of a task: 32 rows of 16 KiB, so that random accesses seldom find one open
+END = Batches(warm=1000, reads=500, count=20)
+SAME, BANK, CONTROLLER = "same bank", "different bank", "different controller"
+PLACEMENTS = (SAME, BANK, CONTROLLER)
+COLORS = (1, 2, 3, 4, 8)  # of one task; 8: all banks of a rank of the first board
+OWN_COLORS = (1, 4, 8)  # of a task under CAMC
+POLICIES = ("buddy", "interleave", "bank only", *(f"CAMC, {k}" for k in OWN_COLORS))
+PACKED = NODE_CPUS  # tasks on the cores of one node
+CLOSE = 0.02  # two placements whose times differ by less are equal
+GUEST_SECONDS = 60  # of a guest on an idle core
+RUN_SECONDS = 0.8  # of a simulation
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the first task does, and the others."""
+
+    name: str
+    first: Pattern
+    others: Pattern
+
+
+LOADS = (
+    *(Load(p.name, p, p) for p in (SEQUENTIAL, RANDOM, STRIDES, CHASE)),
+    Load("random beside streams", RANDOM, STREAM),
+)
+# With fewer at a time, a task loses less by a single color
+ALONE = (
+    *(SEQUENTIAL, STREAM, STRIDES, CHASE, RANDOM),
+    *(replace(RANDOM, name=f"random, {n} at a time", mlp=n) for n in (2, 4)),
+)
+POLICY_LOADS = tuple(load for load in LOADS if load.first in (RANDOM, STRIDES, CHASE))
+
+
+# Which pages
+
+
+def scenarios(board: Board) -> dict[str, Sequence[Wanted]]:
+    """Of the first task all placements have the same color, so only the others differ."""
+    node_colors = board.map.node_colors
+    banks = board.map.count("rank") * board.map.count("bank")  # colors without controllers
+    everywhere = tuple(range(NODES))
+    numbers = range(max(TASKS))
+
+    def controller(number: int) -> Wanted:
+        node, turn = number % NODES, number // NODES
+        return Wanted(node * NODE_CPUS + turn, PAGES, (node * node_colors + turn,))
+
+    def bank_only(number: int) -> Wanted:
+        colors = range(number, NODES * node_colors, banks)
+        return Wanted(number, PAGES, tuple(colors), everywhere)
+
+    def own(number: int, colors: int) -> Wanted:
+        node, turn = number // NODE_CPUS, number % NODE_CPUS
+        first = node * node_colors + turn * colors
+        return Wanted(number, PAGES, tuple(range(first, first + colors)))
+
+    return {
+        SAME: [Wanted(n % NODE_CPUS, PAGES, (0,)) for n in numbers],
+        BANK: [Wanted(n % NODE_CPUS, PAGES, (n,)) for n in numbers],
+        CONTROLLER: [controller(n) for n in numbers],
+        "buddy": [Wanted(n, PAGES) for n in numbers],
+        "interleave": [Wanted(n, PAGES, nodes=everywhere) for n in numbers],
+        "bank only": [bank_only(n) for n in numbers],
+        **{f"CAMC, {k}": [own(n, k) for n in numbers] for k in OWN_COLORS},
+        **{_colors(k): [Wanted(0, PAGES, tuple(range(k)))] for k in COLORS},
+    }
+
+
+def _colors(number: int) -> str:
+    return f"{number} colors"
+
+
+# Simulation
+
+
+@dataclass(frozen=True)
+class Case:
+    """One simulation."""
+
+    load: Load
+    tasks: int
+    scenario: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.load.name}, {self.tasks} tasks, {self.scenario}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of the first task, and of the others."""
+
+    first: Measured
+    others: Sequence[Measured]
+
+    @property
+    def time(self) -> float:
+        """Of a read: how long a batch took, as the paper measures it."""
+        return statistics.mean(self.first.batches) / END.reads
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the batches, in % of their mean."""
+        return 100 * statistics.pstdev(self.first.batches) / statistics.mean(self.first.batches)
+
+
+Results = Mapping[Case, Told]
+
+
+def cases() -> list[Case]:
+    placed = [Case(load, n, where) for load in LOADS for n in TASKS for where in PLACEMENTS]
+    chosen = [
+        Case(load, n, policy)
+        for load in POLICY_LOADS
+        for n in (PACKED, max(TASKS))
+        for policy in POLICIES
+    ]
+    alone = [
+        Case(Load(pattern.name, pattern, pattern), 1, _colors(k))
+        for pattern in ALONE
+        for k in COLORS
+    ]
+    return placed + chosen + alone
+
+
+def simulate(board: Board, wanted: Mapping[str, Sequence[Wanted]], pages: Recorded) -> Results:
+    """All cases of one board."""
+    made: dict[tuple[str, int, Pattern], Task] = {}
+
+    def task(scenario: str, number: int, pattern: Pattern) -> Task:
+        key = scenario, number, pattern
+        if key not in made:
+            node = wanted[scenario][number].node
+            made[key] = board.task(pages[scenario][number], node, pattern, seed=number + 1)
+        return made[key]
+
+    results = {}
+    todo = cases()
+    with console.progress(f"simulating {board.name}", len(todo), RUN_SECONDS * len(todo)) as step:
+        for number, case in enumerate(todo):
+            step.update(number)
+            tasks = [task(case.scenario, 0, case.load.first)]
+            tasks += [task(case.scenario, n, case.load.others) for n in range(1, case.tasks)]
+            first, *others = model.run(board.memory, [[one] for one in tasks], END)
+            results[case] = Told(first, others)
+        step.update(len(todo))
+    return results
+
+
+# What is told
+
+
+def slowdown(results: Results, case: Case) -> float:
+    """How many times the time that the first task takes alone with the same pages."""
+    return results[case].time / results[Case(case.load, 1, case.scenario)].time
+
+
+def ordered(results: Results, load: Load, tasks: int) -> bool:
+    """Same bank >= different bank >= different controller."""
+    same, bank, controller = (slowdown(results, Case(load, tasks, at)) for at in PLACEMENTS)
+    return same * (1 + CLOSE) >= bank >= controller * (1 - CLOSE)
+
+
+def from_alone(results: Results, load: Load, tasks: int) -> float:
+    """By how much a task with a controller of its own differs from one that is alone, in %."""
+    return 100 * abs(slowdown(results, Case(load, tasks, CONTROLLER)) - 1)
+
+
+def throughput(results: Results, pattern: Pattern, colors: int) -> float:
+    """Of a task that is alone, beside that with the most colors."""
+    load = Load(pattern.name, pattern, pattern)
+    most = results[Case(load, 1, _colors(max(COLORS)))].time
+    return most / results[Case(load, 1, _colors(colors))].time
+
+
+def values(results: Sequence[Results]) -> dict[str, float]:
+    several = [n for n in TASKS if n > 1]
+    alone = [n for n in several if n <= NODES]
+    strides = next(load for load in LOADS if load.first == STRIDES)
+    buddy, one, eight = (Case(strides, PACKED, at) for at in ("buddy", "CAMC, 1", "CAMC, 8"))
+    return {
+        "camc-isolation-order": sum(
+            not ordered(told, load, n) for told in results for load in LOADS for n in several
+        ),
+        "camc-isolation-alone": max(
+            from_alone(told, load, n) for told in results for load in LOADS for n in alone
+        ),
+        "camc-isolation-buddy": min(told[buddy].time / told[eight].time for told in results),
+        "camc-isolation-spread": max(told[one].spread / told[buddy].spread for told in results),
+        "camc-isolation-one-color": min(throughput(told, RANDOM, 1) for told in results),
+    }
+
+
+def _placements(board: Board, results: Results, how: str) -> Table:
+    rows: list[list[Cell]] = []
+    for load in LOADS:
+        for n in TASKS:
+            found = [Case(load, n, where) for where in PLACEMENTS]
+            row: list[Cell] = [load.name, n]
+            row += [round(slowdown(results, case), 3) for case in found]
+            row += [round(results[case].spread, 2) for case in found]
+            row += [results[case].first.latency(99) for case in found]
+            row += [max(results[case].first.latencies) for case in found]
+            rows.append(row)
+    short = ("same", "bank", "controller")
+    heads = ("time / alone", "spread %", "p99", "max")
+    return Table(
+        f"A task beside others, simulated: {board.name}",
+        ("load", "tasks", *(f"{head}, {where}" for head in heads for where in short)),
+        rows,
+        f"Simulated: {how}; times are those of a model of DRAM, not of hardware. Of the first task:"
+        f" time of a read, mean of {END.count} batches of {END.reads}, beside the same task with"
+        " the same pages alone; the batches' standard deviation; latencies of reads in clocks. All"
+        " tasks in the same bank; each in a bank of its own of one channel; spread over"
+        f" {NODES} controllers, where more than {NODES} tasks have to share them.",
+    )
+
+
+def _policies(board: Board, results: Results, how: str) -> Table:
+    rows: list[list[Cell]] = []
+    for load in POLICY_LOADS:
+        for n in (PACKED, max(TASKS)):
+            for policy in POLICIES:
+                told = results[Case(load, n, policy)]
+                means = [one.mean_latency for one in (told.first, *told.others)]
+                row: list[Cell] = [load.name, n, policy, round(told.time, 1)]
+                row += [round(told.spread, 2), round(statistics.mean(means), 1)]
+                rows.append([*row, round(statistics.pstdev(means), 1), told.first.latency(99)])
+    return Table(
+        f"Policies, simulated: {board.name}",
+        ("load", "tasks", "policy", "clocks a read", "spread %", "latency", "between tasks", "p99"),
+        rows,
+        f"Simulated. {PACKED} tasks on the cores of one node, or {max(TASKS)} on those of {NODES}."
+        " buddy: local node; interleave: pages of all nodes by turns; bank only: a bank of its own"
+        " for each task, on whatever node (PALLOC); CAMC: so many banks of its own on its own"
+        f" node. buddy and interleave: pages that the kernel gave them; the others: {how}. Memory"
+        f" of another node is {boards.HOP_NS} ns farther each way, an assumption. latency: mean of"
+        " all tasks, in clocks, with the standard deviation between them.",
+    )
+
+
+def _by_colors(board: Board, results: Results) -> Table:
+    rows: list[list[Cell]] = [
+        [pattern.name, pattern.mlp, *(round(throughput(results, pattern, k), 3) for k in COLORS)]
+        for pattern in ALONE
+    ]
+    return Table(
+        f"Throughput of one task by the number of its colors, simulated: {board.name}",
+        ("load", "at a time", *(_colors(k) for k in COLORS)),
+        rows,
+        f"Simulated, alone, beside {_colors(max(COLORS))}. A task that waits for several accesses"
+        " at a time loses bank parallelism with a single color (paper 4.6, Fig. 17): it wants more"
+        " of them.",
+    )
+
+
+def _placement_plot(board: Board, results: Results, load: Load) -> Plot:
+    return Plot(
+        f"{load.name}, simulated: {board.name}",
+        "lines",
+        "tasks",
+        "time of a read / alone",
+        [
+            Line(where, [(n, slowdown(results, Case(load, n, where))) for n in TASKS])
+            for where in PLACEMENTS
+        ],
+    )
+
+
+def _latency_plot(board: Board, results: Results) -> Plot:
+    lines = []
+    for where in PLACEMENTS:
+        told = [results[Case(load, PACKED, where)].first for load in LOADS]
+        lines.append(Line(where, [(at, first.latency(99)) for at, first in enumerate(told)]))
+    return Plot(
+        f"Latency beside {PACKED - 1} others, simulated: {board.name}",
+        "bars",
+        "load",
+        "99th percentile of a read, clocks",
+        lines,
+        groups=[load.name.replace(" beside", "\nbeside") for load in LOADS],
+    )
+
+
+def _color_plot(board: Board, results: Results) -> Plot:
+    return Plot(
+        f"Colors of one task, simulated: {board.name}",
+        "lines",
+        "colors of the task",
+        f"throughput / that of {max(COLORS)} colors",
+        [
+            Line(pattern.name, [(k, throughput(results, pattern, k)) for k in COLORS])
+            for pattern in ALONE
+            if pattern != SEQUENTIAL  # it loses nothing, and there are six colours
+        ],
+    )
+
+
+def _run(run: Run, results: Results) -> Run:
+    samples = {
+        f"{case.name}: clocks of {END.reads} reads": told.first.batches
+        for case, told in results.items()
+    }
+    return Run(**{**vars(run), "samples": samples})
+
+
+def told_of(found: Mapping[Board, Results], how: str) -> tuple[list[Table], list[Plot]]:
+    """Of all boards."""
+    tables, drawn = [], []
+    for board, results in found.items():
+        tables.append(_placements(board, results, how))
+        tables.append(_policies(board, results, how))
+        tables.append(_by_colors(board, results))
+        drawn += [_placement_plot(board, results, load) for load in LOADS]
+        drawn += [_latency_plot(board, results), _color_plot(board, results)]
+    return tables, drawn
+
+
+def camc_isolation(kernels: Kernels) -> Outcome:
+    """simulated: a task's memory accesses beside 1 to 15 others, by bank and controller"""
+    wanted = {board: scenarios(board) for board in BOARDS}
+    guests = {board: recording.guest(kernels, board.text, wanted[board]) for board in BOARDS}
+    outputs = run_all("camc-isolation", list(guests.values()), GUEST_SECONDS)
+    runs, found = [], {}
+    for board, guest in guests.items():
+        output = outputs[guest.name]
+        pages = recording.recorded(output, board.text, wanted[board])
+        found[board] = simulate(board, wanted[board], pages)
+        runs.append(_run(output.run(), found[board]))
+    tables, drawn = told_of(found, recording.how(kernels))
+    return Outcome(runs, tables, drawn, values(list(found.values())))

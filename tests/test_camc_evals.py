@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The simulated evaluations of coloring: the shapes they are to show, and that they can fail."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from lab import plots
+from lab.dram import recording
+from lab.dram.boards import BOARDS, DDR3, Board
+from lab.dram.model import Batches, Job, Measured
+from lab.dram.patterns import CHASE, RANDOM
+from lab.dram.recording import NODE_MIB, NODES, Pages, Pools, Wanted
+from lab.evals import camc_isolation, camc_schedule
+from lab.evals.camc_isolation import BANK, CONTROLLER, LOADS, PLACEMENTS, SAME, Case, Load
+
+FEW = 32  # pages of a task
+POOL = 16 * 1024  # pages of a node
+TASKS = (1, 2, 4, 8)
+
+Scenarios = Mapping[str, Sequence[Wanted]]
+
+
+def handed_out(board: Board, wanted: Scenarios) -> dict[str, Sequence[Pages]]:
+    """The pages of an allocator that gives the lowest address first."""
+    size = NODE_MIB * recording.MIB_PAGES
+    pools = [range(node * size, node * size + POOL) for node in range(NODES)]
+    given = Pools(board.map, pools)
+    return {title: given.take(tasks) for title, tasks in wanted.items()}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+    """Fewer pages, tasks and reads."""
+    monkeypatch.setattr(camc_isolation, "PAGES", FEW)
+    monkeypatch.setattr(camc_isolation, "TASKS", TASKS)
+    monkeypatch.setattr(camc_isolation, "END", Batches(warm=200, reads=100, count=10))
+    return [Case(load, n, where) for load in LOADS for n in TASKS for where in PLACEMENTS]
+
+
+def simulate(
+    monkeypatch: pytest.MonkeyPatch, board: Board, cases: list[Case], swap: Mapping[str, str]
+) -> camc_isolation.Results:
+    scenarios = {case.scenario for case in cases}
+    wanted = {k: v for k, v in camc_isolation.scenarios(board).items() if k in scenarios}
+    pages = handed_out(board, wanted)
+    pages |= {where: pages[other] for where, other in swap.items()}
+    monkeypatch.setattr(camc_isolation, "cases", lambda: cases)
+    return camc_isolation.simulate(board, wanted, pages)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
+def test_same_bank_is_slowest_and_a_controller_of_ones_own_is_being_alone(
+    quick: list[Case], board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = simulate(monkeypatch, board, quick, {})
+    for load in LOADS:
+        for n in TASKS[1:]:
+            assert camc_isolation.ordered(results, load, n), f"{load.name}, {n} tasks"
+            if n <= NODES:
+                assert camc_isolation.from_alone(results, load, n) < 2
+        same = camc_isolation.slowdown(results, Case(load, 4, SAME))
+        assert same > 1.5 * camc_isolation.slowdown(results, Case(load, 4, CONTROLLER))
+
+
+@pytest.mark.parametrize(
+    ("swap", "ordered", "alone"),
+    [
+        ({CONTROLLER: SAME}, False, False),  # the kernel gave pages of another controller
+        ({CONTROLLER: BANK}, True, False),
+        ({SAME: BANK, BANK: SAME}, False, True),
+    ],
+)
+def test_pages_in_the_wrong_place_break_the_shape(
+    swap: dict[str, str],
+    ordered: bool,
+    alone: bool,
+    quick: list[Case],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    streams = LOADS[-1]
+    cases = [case for case in quick if case.load == streams and case.tasks in (1, 4)]
+    results = simulate(monkeypatch, DDR3, cases, swap)
+    assert camc_isolation.ordered(results, streams, 4) == ordered
+    assert (camc_isolation.from_alone(results, streams, 4) < 2) == alone
+
+
+def test_one_color_costs_a_task_that_waits_for_several_accesses_its_throughput(
+    quick: list[Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camc_isolation, "PAGES", 8 * FEW)  # many rows in each of 8 banks
+    loads = [Load(pattern.name, pattern, pattern) for pattern in (RANDOM, CHASE)]
+    cases = [Case(load, 1, f"{k} colors") for load in loads for k in (1, 4, 8)]
+    results = simulate(monkeypatch, DDR3, cases, {})
+    of = {
+        (pattern, k): camc_isolation.throughput(results, pattern, k)
+        for pattern in (RANDOM, CHASE)
+        for k in (1, 4, 8)
+    }
+    assert of[RANDOM, 1] < 0.5 < of[RANDOM, 4] < of[RANDOM, 8] == 1
+    assert of[CHASE, 1] > 0.75
+
+
+# Deadlines
+
+
+def test_response_times_are_analysed() -> None:
+    assert camc_schedule.analysed(0) == 60.7
+    assert camc_schedule.analysed(1) == pytest.approx(54.3 + 60.7)
+
+
+def test_analysis_counts_each_preemption(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Liu and Layland's classic: a job of the lower task is preempted twice
+    tasks = (
+        camc_schedule.Periodic("a", CHASE, 50, 25),
+        camc_schedule.Periodic("b", CHASE, 100, 40),
+    )
+    monkeypatch.setattr(camc_schedule, "TASKS", tasks)
+    assert camc_schedule.analysed(1) == 90
+
+
+@pytest.mark.parametrize("share", [50, 100])
+def test_only_attackers_on_the_same_controller_make_jobs_miss(
+    share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camc_schedule, "PAGES", FEW)
+    monkeypatch.setattr(camc_schedule, "SCALE", 1000)
+    monkeypatch.setattr(camc_schedule, "HYPERPERIODS", 3)
+    wanted = camc_schedule.scenarios(DDR3)
+    bench = camc_schedule.Bench(DDR3, wanted, handed_out(DDR3, wanted))
+    jobs = [bench.job(number, share) for number in range(len(camc_schedule.TASKS))]
+    missed = {
+        where: camc_schedule.missed(bench.run(where, jobs)) for where in camc_schedule.PLACEMENTS
+    }
+    assert missed["alone"] == missed["different controller"] == 0
+    assert missed["same bank"] >= 40
+    assert missed["same bank"] >= missed["different bank"]
+
+
+def test_missed_deadlines_are_a_share_of_all_jobs() -> None:
+    tasks = [
+        Measured(jobs=[Job(0, 10), Job(100, None), Job(200, 30)]),
+        Measured(jobs=[Job(0, None)]),
+    ]
+    assert camc_schedule.missed(tasks) == 50
+    assert camc_schedule.responses(tasks[0]) == [10, 30]
+    results = {
+        (where, share): tasks[:1] if where == camc_schedule.CONTROLLER else tasks[1:]
+        for where in camc_schedule.PLACEMENTS
+        for share in camc_schedule.SHARES
+    }
+    assert camc_schedule.values(results) == {
+        "camc-schedule-misses": pytest.approx(100 / 3),
+        "camc-schedule-alone": 100,
+        "camc-schedule-same": 100,
+        "camc-schedule-bank": 100,
+    }
+
+
+def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
+    one = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
+    told = {case: camc_isolation.Told(one, [one]) for case in camc_isolation.cases()}
+    outcome = camc_isolation.told_of({DDR3: told}, "how")
+    tasks = [Measured(jobs=[Job(0, 10), Job(100, None)]), Measured(jobs=[Job(0, None)])]
+    results = {
+        (where, share): tasks
+        for where in camc_schedule.PLACEMENTS
+        for share in camc_schedule.SHARES
+    }
+    scheduled = camc_schedule.told_of(camc_schedule.Bench(DDR3, {}, {}), results, "how")
+    for tables, drawn in (outcome, scheduled):
+        for table in tables:
+            assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert all("<svg" in plots.svg(plot) for plot in drawn)
+        assert all("imulated" in words.title for words in (*tables, *drawn))
