@@ -32,6 +32,7 @@
 #include <linux/camc.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
+#include <linux/page-isolation.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
@@ -113,6 +114,16 @@ static struct page *camc_pop(struct zone *zone, const unsigned long *colors,
 		return page;
 	}
 	return NULL;
+}
+
+unsigned long camc_nr_free(void)
+{
+	return global_zone_page_state(NR_FREE_COLORED);
+}
+
+unsigned long camc_nr_free_node(int nid)
+{
+	return sum_zone_node_page_state(nid, NR_FREE_COLORED);
 }
 
 /* ------ refill ---------------------------------------------------------- */
@@ -224,7 +235,7 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 
 	for (order = 0; order < NR_PAGE_ORDERS && !found; ) {
 		struct list_head *list = &zone->free_area[order].free_list[MIGRATE_MOVABLE];
-		unsigned long i, pfn;
+		unsigned long i;
 		struct page *page;
 		unsigned int color;
 		int mt;
@@ -236,10 +247,9 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 			continue;
 		}
 		page = list_first_entry(list, struct page, buddy_list);
-		pfn = page_to_pfn(page);
 		camc_buddy_del(zone, page, order, MIGRATE_MOVABLE);
 		for (i = 0; i < 1UL << order; i++, page++) {
-			mt = get_pfnblock_migratetype(page, pfn + i);
+			mt = get_pageblock_migratetype(page);
 			color = camc_color(page);
 			if (color == CAMC_NO_COLOR || is_migrate_isolate(mt)) {
 				camc_buddy_free(zone, page, mt);
@@ -322,7 +332,7 @@ static bool camc_search_block(struct zone *zone, unsigned long pfn, unsigned int
 
 	if (!page || page_zone(page) != zone)
 		return false;
-	mt = get_pfnblock_migratetype(page, pfn);
+	mt = get_pageblock_migratetype(page);
 	if (mt >= MIGRATE_PCPTYPES && !(is_migrate_cma(mt) && alloc_flags & ALLOC_CMA))
 		return false;
 	while (pfn < end) {
@@ -440,7 +450,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 static bool camc_take(struct zone *zone, struct page *page)
 {
 	struct camc_zone *cz = zone->camc;
-	int mt = get_pfnblock_migratetype(page, page_to_pfn(page));
+	int mt = get_pageblock_migratetype(page);
 
 	/* What is isolated has ways of its own. */
 	if (is_migrate_isolate(mt))
@@ -563,7 +573,7 @@ static void camc_drain_list(struct zone *zone, struct camc_list *list, unsigned 
 		struct page *page = list_last_entry(&aside, struct page, pcp_list);
 
 		list_del(&page->pcp_list);
-		camc_buddy_free(zone, page, get_pfnblock_migratetype(page, page_to_pfn(page)));
+		camc_buddy_free(zone, page, get_pageblock_migratetype(page));
 		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
 		cz->nr--;
 		if (++cz->stats[CAMC_drained] % CAMC_BATCH == 0) {

@@ -13,7 +13,6 @@
 #include <linux/pagevec.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
-#include <linux/vmstat.h>
 #include <uapi/linux/camc.h>
 
 struct mem_cgroup;
@@ -48,6 +47,10 @@ void __camc_exec(void);
 void camc_memcg_free(struct mem_cgroup *memcg);
 long camc_prctl(unsigned long op, unsigned long policy, unsigned long size, unsigned long zero);
 long camc_mmap(unsigned long action);
+
+/* Free memory that NR_FREE_PAGES does not have, in pages */
+unsigned long camc_nr_free(void);
+unsigned long camc_nr_free_node(int nid);
 
 static inline bool camc_enabled(void)
 {
@@ -129,17 +132,6 @@ static inline void camc_exec(void)
 {
 	if (unlikely(current->camc))
 		__camc_exec();
-}
-
-/* Free memory that NR_FREE_PAGES does not have, in pages */
-static inline unsigned long camc_nr_free(void)
-{
-	return global_zone_page_state(NR_FREE_COLORED);
-}
-
-static inline unsigned long camc_nr_free_node(int nid)
-{
-	return sum_zone_node_page_state(nid, NR_FREE_COLORED);
 }
 
 #else
