@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lab import boot, paths, process
 
+UAPI = paths.KERNEL / "files/include/uapi"  # of our systems
 SOURCES = Path(__file__).parent / "guest"
 AREA = "/sys/kernel/mm/cma/reserved"  # the default area, the one that cma= makes
 DEBUG = "/sys/kernel/debug/cma/reserved"
@@ -45,8 +46,9 @@ def swap_policy(name: str, pages: int) -> str:
 def program(name: str) -> Path:
     """A program of lab/guest, linked statically: it runs in any guest."""
     source = SOURCES / f"{name}.c"
-    flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
-    content = b"".join(path.read_bytes() for path in (source, *sorted(SOURCES.glob("*.h"))))
+    flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread", f"-I{UAPI}"]
+    headers = (*sorted(SOURCES.glob("*.h")), *sorted(UAPI.rglob("*.h")))
+    content = b"".join(path.read_bytes() for path in (source, *headers))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:12]
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)
