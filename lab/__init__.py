@@ -19,10 +19,11 @@ LAYERS = (
     "compactfit.steps compactfit.programs tenants loads",
     "compactfit.replays tests rental",
     "mutants rental_costs",
-    "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camera evals.contention"
-    " evals.dirty evals.large evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead"
-    " evals.phases evals.rental_apps evals.rental_return evals.rental_throughput evals.rfc"
-    " evals.scale evals.size evals.swapped evals.system evals.tenancy evals.zsmalloc",
+    "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_cost"
+    " evals.camc_purity evals.camera evals.contention evals.dirty evals.large evals.mapped"
+    " evals.memcg evals.mixed evals.nothing evals.overhead evals.phases evals.rental_apps"
+    " evals.rental_return evals.rental_throughput evals.rfc evals.scale evals.size"
+    " evals.swapped evals.system evals.tenancy evals.zsmalloc",
     "evals",
     "demo",
     "verbs",

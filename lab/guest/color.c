@@ -13,12 +13,10 @@
  *				second, the pages of all processes that share its colors, by the
  *				kind of the mapping and whether they have the colors
  */
-#include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +34,7 @@
 #define PAGE		4096UL
 #define BITS		4
 #define PRESENT		(1ULL << 63)	/* in pagemap: Documentation/admin-guide/mm/pagemap.rst */
+#define FILE_OR_SHARED	(1ULL << 61)
 #define PFN		((1ULL << 55) - 1)
 #define KPF_ZERO_PAGE	24		/* include/uapi/linux/kernel-page-flags.h */
 #define CHUNK		4096		/* pages of a range that are looked at together */
@@ -129,23 +128,22 @@ static void touch_all(unsigned int colors, unsigned long pages)
 
 /* ------ watch ----------------------------------------------------------- */
 
-enum kind { STACK, HEAP, ANONYMOUS, DATA, TEXT, SHARED, KINDS };
+/* Data: pages of a file that were written to, so that they are the process's own */
+enum kind { STACK, HEAP, ANONYMOUS, DATA, FILES, KINDS };
 
-static const char *const kinds[KINDS] = { "stack", "heap", "anonymous", "data", "text", "shared" };
+static const char *const kinds[KINDS] = { "stack", "heap", "anonymous", "data", "file" };
 static unsigned long right[KINDS], wrong[KINDS];
 static int kpageflags;
 
-static enum kind kind_of(const char *flags, const char *name)
+static enum kind kind_of(uint64_t entry, const char *name)
 {
+	if (entry & FILE_OR_SHARED)
+		return FILES;
 	if (!strcmp(name, "[stack]"))
 		return STACK;
 	if (!strcmp(name, "[heap]"))
 		return HEAP;
-	if (flags[3] == 's')
-		return SHARED;
-	if (*name != '/')
-		return ANONYMOUS;
-	return flags[1] == 'w' ? DATA : TEXT; /* and what is only read */
+	return *name == '/' ? DATA : ANONYMOUS;
 }
 
 static void count(enum kind kind, uint64_t entry, uint64_t colors)
@@ -166,7 +164,7 @@ static void count(enum kind kind, uint64_t entry, uint64_t colors)
 static void look_at(pid_t pid, uint64_t colors)
 {
 	static uint64_t entries[CHUNK];
-	char path[64], line[512], flags[8], name[256];
+	char path[64], line[512], name[256];
 	unsigned long start, end, n;
 	FILE *maps;
 	int pagemap;
@@ -177,7 +175,7 @@ static void look_at(pid_t pid, uint64_t colors)
 	pagemap = open(path, O_RDONLY);
 	while (maps && pagemap >= 0 && fgets(line, sizeof(line), maps)) {
 		*name = 0;
-		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255[^\n]", &start, &end, flags, name) < 3 ||
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %255[^\n]", &start, &end, name) < 2 ||
 		    !strncmp(name, "[v", 2))
 			continue;
 		for (start /= PAGE, end /= PAGE; start < end; start += n) {
@@ -186,7 +184,7 @@ static void look_at(pid_t pid, uint64_t colors)
 			n = end - start < CHUNK ? end - start : CHUNK;
 			got = pread(pagemap, entries, n * 8, start * 8);
 			for (ssize_t i = 0; i < got / 8; i++)
-				count(kind_of(flags, name), entries[i], colors);
+				count(kind_of(entries[i], name), entries[i], colors);
 		}
 	}
 	if (maps)
@@ -217,19 +215,18 @@ static uint64_t colors_of(const char *text)
 /* All processes that have the set that this one had when it ran the command */
 static void look(unsigned int set)
 {
-	unsigned int id, tgid, pid, seen = 0;
+	char line[512], list[256], comm[32];
 	FILE *file = fopen("/proc/camc", "r");
+	unsigned int id, tgid, pid;
 	uint64_t colors = 0;
-	char line[512], list[256];
 
 	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "set %u %*s %255s", &id, list) == 2 && id == set)
 			colors = colors_of(list);
-		if (sscanf(line, "task %u %u %u", &tgid, &pid, &id) == 3 && id == set &&
-		    tgid == pid && (pid_t)tgid != getpid()) {
+		/* this program has pages from before it had colors, and who is about to be another */
+		if (sscanf(line, "task %u %u %u %*u %31s", &tgid, &pid, &id, comm) == 4 &&
+		    id == set && tgid == pid && strncmp(comm, "color", 5))
 			look_at(tgid, colors);
-			seen++;
-		}
 	}
 	if (file)
 		fclose(file);
@@ -274,8 +271,9 @@ static int watch(unsigned int colors, int seconds, char **command)
 	}
 	look(set);
 	kill(-pid, SIGKILL);
-	for (enum kind kind = 0; kind < KINDS; kind++)
-		printf("%s_right %lu\n%s_wrong %lu\n", kinds[kind], right[kind], kinds[kind], wrong[kind]);
+	for (int kind = 0; kind < KINDS; kind++)
+		printf("%s_right %lu\n%s_wrong %lu\n", kinds[kind], right[kind], kinds[kind],
+		       wrong[kind]);
 	printf("looks %d\nstatus %d\n", looks, status);
 	return 0;
 }

@@ -15,13 +15,13 @@
  *
  *   - A page goes from the buddy allocator to a color list, and back, within one hold of the lock,
  *     and its pageblock's type is looked up within it. Isolation changes the type under the same
- *     lock, so that a page of an isolated pageblock comes to no list. After set_migratetype_isolate()
- *     and one drain none is left there, which is more than per-CPU lists promise. (Refill
+ *     lock, so that a page of an isolated pageblock comes to no list. After
+ *     set_migratetype_isolate() and one drain none is left there, which is more than per-CPU lists promise. (Refill
  *     mode "walk" holds a block in between, as anybody who just allocated it would.)
  *   - zone_pcp_disable() sets pcp->high_max of all CPUs to 0 and then drains: who frees looks at it
  *     with the lock held, so either comes before the drain or sees 0.
- *   - A drain takes a whole list aside at once, so it ends whoever refills, and camc_drain_mutex makes
- *     the next one wait for what it has aside.
+ *   - A drain takes a whole list aside at once, so it ends whoever refills, and camc_drain_mutex
+ *     makes the next one wait for what it has aside.
  *
  * current->camc and ->camc_want are written and read by their task only (/proc looks at the first
  * under RCU, and sets are freed by RCU).
@@ -109,7 +109,7 @@ static struct page *camc_pop(struct zone *zone, const unsigned long *colors,
 		if (!--list->nr)
 			__clear_bit(color, cz->ready[kind]);
 		cz->nr--;
-		cz->stats[CAMC_allocated]++;
+		cz->stats[CAMC_ALLOCATED]++;
 		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
 		return page;
 	}
@@ -177,8 +177,8 @@ static void camc_extract(struct zone *zone, struct page *page, unsigned int orde
 		/* the largest block that begins here: it ends within the one that is split */
 		order = __ffs(pfn);
 	}
-	zone->camc->stats[CAMC_refills]++;
-	zone->camc->stats[CAMC_refilled] += nr;
+	zone->camc->stats[CAMC_REFILLS]++;
+	zone->camc->stats[CAMC_REFILLED] += nr;
 }
 
 /* Look at the first @look blocks of each free list of a type, small ones first. */
@@ -262,8 +262,8 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 				spin_lock_irqsave(&zone->lock, *flags);
 			}
 		}
-		cz->stats[CAMC_refills]++;
-		cz->stats[CAMC_refilled] += 1UL << order;
+		cz->stats[CAMC_REFILLS]++;
+		cz->stats[CAMC_REFILLED] += 1UL << order;
 	}
 	return found;
 }
@@ -376,7 +376,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		cz->scan = pfn;
 		if (!camc_search_block(zone, pfn, alloc_flags, colors))
 			pfn += pageblock_nr_pages;
-		cz->stats[CAMC_scanned]++;
+		cz->stats[CAMC_SCANNED]++;
 		page = camc_pop(zone, colors, alloc_flags);
 		if (!page) {
 			spin_unlock_irqrestore(&zone->lock, flags);
@@ -460,7 +460,7 @@ static bool camc_take(struct zone *zone, struct page *page)
 		camc_buddy_free(zone, page, mt);
 	} else {
 		camc_list_add(zone, page, camc_color(page), mt);
-		cz->stats[CAMC_returned]++;
+		cz->stats[CAMC_RETURNED]++;
 	}
 	__count_vm_event(PGFREE);
 	return true;
@@ -530,7 +530,7 @@ struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nod
 	folio = __folio_alloc(gfp, 0, nid, nodes);
 	current->camc_want = NULL;
 	current->camc = set;
-	camc_count(folio ? CAMC_kept : CAMC_lost);
+	camc_count(folio ? CAMC_KEPT : CAMC_LOST);
 	return folio;
 }
 
@@ -538,13 +538,13 @@ struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nod
 
 void camc_foreign(void)
 {
-	camc_count(CAMC_foreign);
+	camc_count(CAMC_FOREIGN);
 }
 
-/* The allocation fails for want of colors: a fault ends by SIGBUS, it would be repeated for ever. */
+/* The allocation fails for want of colors: a fault ends by SIGBUS, or it would be repeated. */
 void camc_exhausted(void)
 {
-	camc_count(CAMC_exhausted);
+	camc_count(CAMC_EXHAUSTED);
 	current->camc_failed = true;
 }
 
@@ -576,7 +576,7 @@ static void camc_drain_list(struct zone *zone, struct camc_list *list, unsigned 
 		camc_buddy_free(zone, page, get_pageblock_migratetype(page));
 		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
 		cz->nr--;
-		if (++cz->stats[CAMC_drained] % CAMC_BATCH == 0) {
+		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
 			spin_lock_irqsave(&zone->lock, flags);
 		}

@@ -93,17 +93,26 @@ static inline bool camc_block_has(const struct camc_map *map, unsigned long pfn,
 
 /* ------ color lists (camc.c) -------------------------------------------- */
 
-/* Per zone, protected by zone->lock */
-#define CAMC_ZONE_STATS(X) \
-	X(allocated) X(refills) X(refilled) X(returned) X(drained) X(scanned)
+/* What is counted: in each zone, under zone->lock, ... */
+enum camc_zone_stat {
+	CAMC_ALLOCATED,
+	CAMC_REFILLS,
+	CAMC_REFILLED,
+	CAMC_RETURNED,
+	CAMC_DRAINED,
+	CAMC_SCANNED,
+	CAMC_NR_ZONE_STATS
+};
 
-/* Of the machine */
-#define CAMC_EVENTS(X) \
-	X(spilled) X(exhausted) X(foreign) X(kept) X(lost)
-
-#define CAMC_ENUM(name) CAMC_##name,
-enum camc_zone_stat { CAMC_ZONE_STATS(CAMC_ENUM) CAMC_NR_ZONE_STATS };
-enum camc_event { CAMC_EVENTS(CAMC_ENUM) CAMC_NR_EVENTS };
+/* ... and in the machine. Documentation/admin-guide/mm/camc.rst tells their meaning. */
+enum camc_event {
+	CAMC_SPILLED,
+	CAMC_EXHAUSTED,
+	CAMC_FOREIGN,
+	CAMC_KEPT,
+	CAMC_LOST,
+	CAMC_NR_EVENTS
+};
 
 /* Pages of CMA areas are not for everybody. */
 enum { CAMC_ANY, CAMC_CMA, CAMC_KINDS };

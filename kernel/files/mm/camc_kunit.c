@@ -7,7 +7,10 @@
 
 #include "camc.h"
 
-KUNIT_DEFINE_ACTION_WRAPPER(camc_free_map, kvfree, const void *);
+static void camc_free_map(void *map)
+{
+	kvfree(map);
+}
 
 static struct camc_map *camc_test_map(struct kunit *test, const char *text)
 {
@@ -29,7 +32,8 @@ static void camc_test_formula(struct kunit *test)
 	static const char text[] =
 		"map paper # the example\n"
 		"region 0-40000000 node 0\ncontroller 20000\nrank 10000\nbank 8000\nbank 4000\n"
-		"region 40000000-80000000 node 1\ncontroller 20000\nrank 10000\nbank 8000\nbank 4000\n";
+		"region 40000000-80000000 node 1\ncontroller 20000\nrank 10000\n"
+		"bank 8000\nbank 4000\n";
 	struct camc_map *map = camc_test_map(test, text);
 	unsigned int node, channel, rank, bank;
 
@@ -38,9 +42,10 @@ static void camc_test_formula(struct kunit *test)
 		for (channel = 0; channel < 2; channel++)
 			for (rank = 0; rank < 2; rank++)
 				for (bank = 0; bank < 4; bank++)
-					KUNIT_EXPECT_EQ(test, camc_color_of(map, node << 30 |
-							channel << 17 | rank << 16 | bank << 14),
-							((node * 2 + channel) * 2 + rank) * 4 + bank);
+					KUNIT_EXPECT_EQ(test,
+						camc_color_of(map, node << 30 | channel << 17 |
+							      rank << 16 | bank << 14),
+						((node * 2 + channel) * 2 + rank) * 4 + bank);
 	KUNIT_EXPECT_EQ(test, camc_color_of(map, 1ULL << 30 | 1 << 16 | 3 << 14), 19);
 	KUNIT_EXPECT_EQ(test, camc_color_of(map, 0x80000000), CAMC_NO_COLOR);
 }
@@ -90,7 +95,8 @@ static void camc_test_normalised(struct kunit *test)
 {
 	static const u64 masks[] = { 0x8888888000, 0x4010000, 0x2222000 };
 	static const char text[] =
-		"map hashed\n\n  region 0x8000000-0x100000000000 offset 8000000 remove 6:6,27:24,40:39\n"
+		"map hashed\n\n"
+		"  region 0x8000000-0x100000000000 offset 8000000 remove 6:6,27:24,40:39\n"
 		"controller 8888888000\n\tbank 0x4010000 # squeezed\nbank 2222000\n";
 	u64 removed = BIT_ULL(6) | GENMASK_ULL(27, 24) | GENMASK_ULL(40, 39);
 	struct camc_map *map = camc_test_map(test, text);
@@ -99,7 +105,8 @@ static void camc_test_normalised(struct kunit *test)
 
 	for (i = 0; i < 20000; i++) {
 		KUNIT_ASSERT_EQ_MSG(test, camc_color_of(map, address),
-				    camc_slow_color(address & PAGE_MASK, 0x8000000, removed, masks, 3),
+				    camc_slow_color(address & PAGE_MASK, 0x8000000, removed,
+						    masks, 3),
 				    "%llx", address);
 		address = 0x8000000 + (address * 6364136223846793005ULL + 1442695040888963407ULL) %
 			  0xfff00000000;
@@ -161,7 +168,8 @@ static void camc_test_limits(struct kunit *test)
 
 	n = scnprintf(text, 4096, "map x\n");
 	for (i = 0; i < CAMC_MAX_REGIONS; i++)
-		n += scnprintf(text + n, 4096 - n, "region %x-%x node %u\n", i << 22, (i + 1) << 22, i);
+		n += scnprintf(text + n, 4096 - n, "region %x-%x node %u\n", i << 22,
+			       (i + 1) << 22, i);
 	KUNIT_EXPECT_EQ(test, camc_test_map(test, text)->nr_colors, CAMC_MAX_REGIONS);
 	scnprintf(text + n, 4096 - n, "region %x-%x\n", i << 22, (i + 1) << 22);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(camc_map_parse(text)), -EINVAL);
@@ -175,7 +183,8 @@ static void camc_test_refused(struct kunit *test)
 {
 	static const char * const bad[] = {
 		"", "\n#map x\n", "map\n", "map a b\n", "map a\nmap b\nregion 0-400000\n", "map x\n",
-		"map a234567890123456789012345678901234567890123456789012345678901234\nregion 0-400000\n",
+		"map a234567890123456789012345678901234567890123456789012345678901234\n"
+		"region 0-400000\n",
 		"region 0-400000\n", "map x\nbank 1000\n", "map x\nregion\n", "map x\nregion 0\n",
 		"map x\nregion -400000\n", "map x\nregion 400000-0\n", "map x\nregion 0-0\n",
 		"map x\nregion 0-400001\n", "map x\nregion 1000-400000\n", "map x\nregion 0-40000g\n",

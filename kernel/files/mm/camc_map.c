@@ -124,7 +124,7 @@ static int camc_check_region(const struct camc_parser *p)
 	const struct camc_map *map = p->map;
 
 	if (p->region && p->region->nr_bits != map->regions[0].nr_bits)
-		return camc_refuse(p, "a region with %u masks after one with %u: all have the same number",
+		return camc_refuse(p, "a region of %u masks after one of %u: give all the same",
 				   p->region->nr_bits, map->regions[0].nr_bits);
 	return 0;
 }
@@ -196,7 +196,7 @@ static int camc_parse_mask(struct camc_parser *p, enum camc_kind kind, char *res
 		return camc_refuse(p, "more than %d masks", CAMC_MAX_BITS);
 	mask = camc_unsqueeze(mask, p->removed);
 	if (mask & ~PAGE_MASK)
-		return camc_refuse(p, "the mask has bits within a page: eliminate them, see camc map");
+		return camc_refuse(p, "the mask has bits within a page: camc map eliminates them");
 	if (mask >> CAMC_ADDRESS_BITS)
 		return camc_refuse(p, "the mask has bits above bit %d", CAMC_ADDRESS_BITS - 1);
 	p->kind = kind;

@@ -32,6 +32,7 @@
 
 #define CAMC_SET_FLAGS		(CAMC_STRICT | CAMC_FORK | CAMC_EXEC | CAMC_SHARE)
 
+/* See above; a leaf but for zone->lock */
 DEFINE_MUTEX(camc_mutex);
 LIST_HEAD(camc_sets);
 
@@ -283,7 +284,7 @@ bool camc_adopt(const struct page *page)
 		return false;
 	camc_use(set, color);
 	set_bit(color, set->colors);
-	camc_count(CAMC_spilled);
+	camc_count(CAMC_SPILLED);
 	return true;
 }
 
@@ -351,8 +352,8 @@ void __camc_exec_begin(void)
 }
 
 /*
- * The task has its new address space, whose pages khugepaged has to leave alone: the kernel's threads
- * have no colors.
+ * The task has its new address space, whose pages khugepaged has to leave alone: the kernel's
+ * threads have no colors.
  */
 void __camc_exec(void)
 {
@@ -585,6 +586,7 @@ static int camc_proc_show(struct seq_file *m, void *v)
 
 /* ------ /sys/kernel/mm/camc --------------------------------------------- */
 
+/* One writer of a map at a time */
 static DEFINE_MUTEX(camc_load_mutex);
 static char *camc_text;		/* of the map, as it was written */
 
@@ -690,66 +692,73 @@ static const struct attribute *const camc_attrs[] = {
 	&camc_limit_attr.attr, NULL,
 };
 
-static unsigned long camc_zone_stat(enum camc_zone_stat stat)
+static const char * const camc_stat_names[] = {
+	"free", "taken",
+	"allocated", "refills", "refilled", "returned", "drained", "scanned",	/* camc_zone_stat */
+	"spilled", "exhausted", "foreign", "kept", "lost",			/* camc_event */
+};
+
+#define CAMC_NR_STATS	ARRAY_SIZE(camc_stat_names)
+
+static struct kobj_attribute camc_stats[CAMC_NR_STATS];
+
+static unsigned long camc_stat(unsigned int stat)
 {
 	unsigned long sum = 0;
 	struct zone *zone;
 
+	BUILD_BUG_ON(CAMC_NR_STATS != 2 + CAMC_NR_ZONE_STATS + CAMC_NR_EVENTS);
+	if (stat == 0)
+		return camc_nr_free();
+	if (stat == 1)
+		return camc_nr_taken();
+	stat -= 2;
+	if (stat >= CAMC_NR_ZONE_STATS)
+		return atomic_long_read(&camc_events[stat - CAMC_NR_ZONE_STATS]);
 	for_each_populated_zone(zone)
 		if (zone->camc)
-			sum += data_race(zone->camc->stats[stat]);
+			sum += data_race(zone->camc->stats[stat]); /* they change as we add */
 	return sum;
 }
 
-static ssize_t free_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+static ssize_t stat_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%lu\n", camc_nr_free());
+	return sysfs_emit(buf, "%lu\n", camc_stat(attr - camc_stats));
 }
 
-static ssize_t taken_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+static int __init camc_stats_init(struct kobject *camc)
 {
-	return sysfs_emit(buf, "%u\n", camc_nr_taken());
+	struct kobject *stats = kobject_create_and_add("stats", camc);
+	unsigned int i;
+	int err = -ENOMEM;
+
+	for (i = 0; stats && i < CAMC_NR_STATS; i++) {
+		struct kobj_attribute *attr = &camc_stats[i];
+
+		sysfs_attr_init(&attr->attr);
+		attr->attr.name = camc_stat_names[i];
+		attr->attr.mode = 0444;
+		attr->show = stat_show;
+		err = sysfs_create_file(stats, &attr->attr);
+		if (err)
+			break;
+	}
+	return err;
 }
-
-#define CAMC_SHOW_ZONE_STAT(name) \
-static ssize_t name##_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf) \
-{ \
-	return sysfs_emit(buf, "%lu\n", camc_zone_stat(CAMC_##name)); \
-} \
-static struct kobj_attribute camc_stat_##name = __ATTR_RO(name);
-
-#define CAMC_SHOW_EVENT(name) \
-static ssize_t name##_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf) \
-{ \
-	return sysfs_emit(buf, "%ld\n", atomic_long_read(&camc_events[CAMC_##name])); \
-} \
-static struct kobj_attribute camc_stat_##name = __ATTR_RO(name);
-
-CAMC_ZONE_STATS(CAMC_SHOW_ZONE_STAT)
-CAMC_EVENTS(CAMC_SHOW_EVENT)
-
-static struct kobj_attribute camc_stat_free = __ATTR_RO(free);
-static struct kobj_attribute camc_stat_taken = __ATTR_RO(taken);
-
-#define CAMC_ATTR(name) &camc_stat_##name.attr,
-
-static const struct attribute *const camc_stats[] = {
-	&camc_stat_free.attr, &camc_stat_taken.attr,
-	CAMC_ZONE_STATS(CAMC_ATTR) CAMC_EVENTS(CAMC_ATTR) NULL,
-};
 
 static int __init camc_init(void)
 {
-	struct kobject *camc = kobject_create_and_add("camc", mm_kobj), *stats;
+	struct kobject *camc = kobject_create_and_add("camc", mm_kobj);
+	int err;
 
 	if (!camc)
 		return -ENOMEM;
-	stats = kobject_create_and_add("stats", camc);
-	if (!stats || sysfs_create_files(camc, (const struct attribute **)camc_attrs) ||
-	    sysfs_create_files(stats, (const struct attribute **)camc_stats)) {
-		kobject_put(stats);
+	err = sysfs_create_files(camc, (const struct attribute **)camc_attrs);
+	if (!err)
+		err = camc_stats_init(camc);
+	if (err) {
 		kobject_put(camc);
-		return -ENOMEM;
+		return err;
 	}
 	proc_create_single("camc", 0444, NULL, camc_proc_show);
 	camc_memcg_init();

@@ -47,7 +47,10 @@ static bool slow;		/* each access is checked: less of everything */
 
 /* ------ frame ----------------------------------------------------------- */
 
-static __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *fmt, ...)
+#define __noreturn		__attribute__((__noreturn__))
+#define __printf(fmt, args)	__attribute__((__format__(printf, fmt, args)))
+
+static __printf(1, 2) __noreturn void fail(const char *fmt, ...)
 {
 	va_list args;
 
@@ -59,7 +62,7 @@ static __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *fmt
 	_exit(1);
 }
 
-static __attribute__((noreturn)) void skip(const char *why)
+static __noreturn void skip(const char *why)
 {
 	printf("# SKIP: %s\n", why);
 	fflush(stdout);
@@ -380,7 +383,8 @@ static void test_errors(void)
 	policy.flags = CAMC_AUTO;
 	policy.colors[0] = 1;
 	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
-	policy.colors[0] = policy.nr_colors = 0;
+	policy.colors[0] = 0;
+	policy.nr_colors = 0;
 	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
 	policy.flags = 0;
 	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
@@ -783,7 +787,8 @@ static size_t touch_to_the_end(char *at, size_t size)
 /* Trap 1: it ends by a signal, soon, and not at the expense of others. Trap 6: it had most. */
 static void test_strict_end(void)
 {
-	long swapped = field("/proc/vmstat", "pswpout "), killed = field("/proc/vmstat", "oom_kill ");
+	long swapped = field("/proc/vmstat", "pswpout ");
+	long killed = field("/proc/vmstat", "oom_kill ");
 	size_t size = MIB(1024), got, free;
 	char *at = room(size), *again;
 	double begin;
@@ -1102,7 +1107,8 @@ static long lost_pages(void)
 		char name[32];
 		long nr;
 
-		sscanf(at, "zone %31s%n", name, &skip_chars);
+		if (!at || sscanf(at, "zone %31s%n", name, &skip_chars) != 1)
+			continue;
 		at += skip_chars;
 		while (sscanf(at, "%ld%n", &nr, &skip_chars) == 1) {
 			sum += nr << order++;
@@ -1151,7 +1157,7 @@ static const struct {
 	{ test_fill, "pages on color lists are free memory" },
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
-	{ test_strict_end, "a strict task gets SIGBUS at the end of its color, at nobody's expense" },
+	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
 	{ test_strict_call, "a system call of such a task fails" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_swap, "swapped pages come back in the colors" },
