@@ -519,18 +519,19 @@ void __camc_free_folios(struct folio_batch *folios)
 struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nodemask_t *nodes)
 {
 	DECLARE_BITMAP(colors, CAMC_MAX_COLORS);
-	struct camc_set *set = current->camc;
+	unsigned int color = camc_color(&src->page);
+	struct camc_set *set = camc_pause();
 	struct folio *folio;
 
 	bitmap_zero(colors, CAMC_MAX_COLORS);
-	__set_bit(camc_color(&src->page), colors);
+	__set_bit(color, colors);
 	gfp = (gfp & ~(__GFP_RETRY_MAYFAIL | __GFP_NOFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
-	current->camc = NULL;
 	current->camc_want = colors;
 	folio = __folio_alloc(gfp, 0, nid, nodes);
 	current->camc_want = NULL;
-	current->camc = set;
-	camc_count(folio ? CAMC_KEPT : CAMC_LOST);
+	camc_resume(set);
+	/* Reclaim that moves pages to another tier asks for any. */
+	camc_count(folio && camc_color(&folio->page) == color ? CAMC_KEPT : CAMC_LOST);
 	return folio;
 }
 
@@ -610,7 +611,8 @@ void camc_drain_colors(const unsigned long *colors)
 	mutex_unlock(&camc_drain_mutex);
 }
 
-void __camc_drain(struct zone *zone)
+/* All pages that are on the color lists of the zone (NULL: of all) go back. May sleep. */
+void camc_drain(struct zone *zone)
 {
 	if (!zone) {
 		camc_drain_colors(NULL);
@@ -634,7 +636,7 @@ static unsigned long camc_shrink_scan(struct shrinker *shrinker, struct shrink_c
 	/* All of it: it is free memory, and others already look for some. */
 	for_each_populated_zone(zone)
 		if (zone_to_nid(zone) == sc->nid)
-			__camc_drain(zone);
+			camc_drain(zone);
 	after = camc_nr_free_node(sc->nid);
 	return before > after ? before - after : SHRINK_STOP;
 }

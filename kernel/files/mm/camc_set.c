@@ -98,18 +98,25 @@ static void camc_unuse(struct camc_set *set, unsigned int color)
 	camc_nr_limited -= set->limited;
 }
 
-/* Add @nr colors of the node that the fewest sets have. */
-static int camc_choose(struct camc_set *set, unsigned int nr, int nid)
+/* How many sets have a color, but for one (or NULL) that is about to be given back */
+static unsigned int camc_others(unsigned int color, const struct camc_set *old)
+{
+	return camc_users[color] - (old && test_bit(color, old->colors));
+}
+
+/* Add @nr colors of the set's node that the fewest sets have. */
+static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_set *old)
 {
 	unsigned int color, best;
 
 	while (nr--) {
 		best = CAMC_NO_COLOR;
 		for (color = 0; color < camc_map->nr_colors; color++) {
-			if (test_bit(color, set->colors) || !camc_total(color, nid) ||
-			    (camc_users[color] && !(set->flags & CAMC_SHARE)))
+			if (test_bit(color, set->colors) || !camc_total(color, set->nid) ||
+			    (camc_others(color, old) && !(set->flags & CAMC_SHARE)))
 				continue;
-			if (best == CAMC_NO_COLOR || camc_users[color] < camc_users[best])
+			if (best == CAMC_NO_COLOR ||
+			    camc_others(color, old) < camc_others(best, old))
 				best = color;
 		}
 		if (best == CAMC_NO_COLOR)
@@ -119,17 +126,20 @@ static int camc_choose(struct camc_set *set, unsigned int nr, int nid)
 	return 0;
 }
 
-static int camc_check(const struct camc_set *set)
+static int camc_check(const struct camc_set *set, const struct camc_set *old)
 {
-	unsigned int color, nr = bitmap_weight(set->colors, CAMC_MAX_COLORS);
+	unsigned int color, nr = bitmap_weight(set->colors, CAMC_MAX_COLORS) + camc_nr_limited;
+
+	if (old && old->limited)
+		nr -= bitmap_weight(old->colors, CAMC_MAX_COLORS);
 
 	for_each_set_bit(color, set->colors, CAMC_MAX_COLORS) {
 		if (color >= camc_map->nr_colors || !camc_total(color, NUMA_NO_NODE))
 			return -ERANGE;
-		if (camc_users[color] && !(set->flags & CAMC_SHARE))
+		if (camc_others(color, old) && !(set->flags & CAMC_SHARE))
 			return -EBUSY;
 	}
-	if (set->limited && nr + camc_nr_limited > camc_limit)
+	if (set->limited && nr > camc_limit)
 		return -EDQUOT;
 	return 0;
 }
@@ -145,25 +155,21 @@ static void camc_use_all(struct camc_set *set, bool use)
 static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
 			    struct camc_set *old)
 {
-	bool mine;
 	int err = 0;
 
 	guard(mutex)(&camc_mutex);
 	/* If nobody else has the old set, its colors are free to choose. */
-	mine = old && refcount_read(&old->ref) == 1;
-	if (mine)
-		camc_use_all(old, false);
+	if (old && refcount_read(&old->ref) > 1)
+		old = NULL;
 	if (policy->flags & CAMC_AUTO)
-		err = camc_choose(set, policy->nr_colors, set->nid);
+		err = camc_choose(set, policy->nr_colors, old);
 	if (!err)
-		err = camc_check(set);
+		err = camc_check(set, old);
 	if (!err) {
 		camc_use_all(set, true);
 		set->id = ++camc_last_id;
 		list_add_tail(&set->siblings, &camc_sets);
 	}
-	if (mine)
-		camc_use_all(old, true);
 	return err;
 }
 
@@ -226,19 +232,16 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 void camc_set_put(struct camc_set *set)
 {
 	unsigned int color;
-	bool last;
 
 	if (!refcount_dec_and_mutex_lock(&set->ref, &camc_mutex))
 		return;
 	list_del(&set->siblings);
 	camc_use_all(set, false);
-	for_each_set_bit(color, set->colors, CAMC_MAX_COLORS)
-		if (camc_users[color])
-			__clear_bit(color, set->colors);
-	last = list_empty(&camc_sets);
+	/* And what a search for one more color, a migration, or mode "walk" left of others */
+	for (color = 0; color < CAMC_MAX_COLORS; color++)
+		__assign_bit(color, set->colors, !camc_users[color]);
 	mutex_unlock(&camc_mutex);
-	/* Mode "walk" leaves pages of all colors. */
-	camc_drain_colors(last ? NULL : set->colors);
+	camc_drain_colors(set->colors);
 	static_branch_slow_dec_deferred(&camc_key);
 	kfree_rcu(set, rcu);
 }
@@ -452,10 +455,13 @@ long camc_mmap(unsigned long action)
 /* ------ memory cgroups -------------------------------------------------- */
 
 #ifdef CONFIG_MEMCG
-void camc_memcg_free(struct mem_cgroup *memcg)
+/* When the cgroup is removed; what is left of it may stay for long. */
+void camc_memcg_offline(struct mem_cgroup *memcg)
 {
-	if (memcg->camc)
-		camc_set_put(memcg->camc);
+	struct camc_set *set = xchg(&memcg->camc, NULL);
+
+	if (set)
+		camc_set_put(set);
 }
 
 static int camc_parse_policy(char *text, struct camc_policy *policy)

@@ -30,7 +30,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 bool __camc_free(struct zone *zone, struct page *page);
 void __camc_free_folios(struct folio_batch *folios);
 void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order);
-void __camc_drain(struct zone *zone);
+void camc_drain(struct zone *zone);
 bool camc_taken(unsigned long pfn);
 bool camc_has_memory(const struct zone *zone);
 bool camc_owns(const struct page *page);
@@ -44,7 +44,7 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags);
 void __camc_exit(struct task_struct *task);
 void __camc_exec_begin(void);
 void __camc_exec(void);
-void camc_memcg_free(struct mem_cgroup *memcg);
+void camc_memcg_offline(struct mem_cgroup *memcg);
 long camc_prctl(unsigned long op, unsigned long policy, unsigned long size, unsigned long zero);
 long camc_mmap(unsigned long action);
 
@@ -97,16 +97,25 @@ static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int
 		__camc_freed(zone, pfn, order);
 }
 
-/* All pages that are on the color lists of the zone (NULL: of all) go back. May not sleep. */
-static inline void camc_drain(struct zone *zone)
-{
-	if (camc_enabled())
-		__camc_drain(zone);
-}
-
 static inline bool camc_keeps_color(unsigned long pfn)
 {
 	return camc_enabled() && camc_taken(pfn);
+}
+
+/* What the task allocates until camc_resume() is not its own. */
+static inline struct camc_set *camc_pause(void)
+{
+	struct camc_set *set = current->camc;
+
+	if (unlikely(set))
+		WRITE_ONCE(current->camc, NULL);
+	return set;
+}
+
+static inline void camc_resume(struct camc_set *set)
+{
+	if (unlikely(set))
+		WRITE_ONCE(current->camc, set);
 }
 
 static inline vm_fault_t camc_fault(vm_fault_t fault)
@@ -183,6 +192,8 @@ static inline long camc_mmap(unsigned long action)
 	return -ENODEV;
 }
 
+static inline struct camc_set *camc_pause(void) { return NULL; }
+static inline void camc_resume(struct camc_set *set) { }
 static inline void camc_free_folios(struct folio_batch *folios) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
 static inline void camc_drain(struct zone *zone) { }
@@ -190,7 +201,7 @@ static inline void camc_fork(struct task_struct *child, unsigned long clone_flag
 static inline void camc_exit(struct task_struct *task) { }
 static inline void camc_exec_begin(void) { }
 static inline void camc_exec(void) { }
-static inline void camc_memcg_free(struct mem_cgroup *memcg) { }
+static inline void camc_memcg_offline(struct mem_cgroup *memcg) { }
 static inline unsigned long camc_nr_free(void) { return 0; }
 static inline unsigned long camc_nr_free_node(int nid) { return 0; }
 
