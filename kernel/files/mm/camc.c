@@ -579,6 +579,7 @@ static void camc_drain_list(struct zone *zone, struct camc_list *list, unsigned 
 		cz->nr--;
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
+			cond_resched();
 			spin_lock_irqsave(&zone->lock, flags);
 		}
 	}
