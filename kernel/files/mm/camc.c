@@ -82,38 +82,46 @@ static void camc_list_add(struct zone *zone, struct page *page, unsigned int col
 	list_add(&page->pcp_list, &list->pages);
 	list->nr++;
 	cz->nr++;
-	__set_bit(color, cz->ready[kind]);
 	__mod_zone_page_state(zone, NR_FREE_COLORED, 1);
 }
 
-/* A page of one of the colors, not the same color as last time if there is another */
-static struct page *camc_pop(struct zone *zone, const unsigned long *colors,
-			     unsigned int alloc_flags)
+static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int alloc_flags)
 {
 	unsigned int kind, kinds = alloc_flags & ALLOC_CMA ? CAMC_KINDS : CAMC_CMA;
-	unsigned int color, nr = camc_map->nr_colors;
 	struct camc_zone *cz = zone->camc;
-	struct camc_list *list;
-	struct page *page;
 
 	for (kind = CAMC_ANY; kind < kinds; kind++) {
-		color = find_next_and_bit(colors, cz->ready[kind], nr, current->camc_last + 1);
-		if (color >= nr)
-			color = find_first_and_bit(colors, cz->ready[kind], nr);
-		if (color >= nr)
+		struct camc_list *list = &cz->lists[kind][color];
+		struct page *page;
+
+		if (!list->nr)
 			continue;
-		current->camc_last = color;
-		list = &cz->lists[kind][color];
 		page = list_first_entry(&list->pages, struct page, pcp_list);
 		list_del(&page->pcp_list);
-		if (!--list->nr)
-			__clear_bit(color, cz->ready[kind]);
+		list->nr--;
 		cz->nr--;
 		cz->stats[CAMC_ALLOCATED]++;
 		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
 		return page;
 	}
 	return NULL;
+}
+
+/* A page of one of the colors: O(colors of the map) */
+static struct page *camc_pop_any(struct zone *zone, const unsigned long *colors,
+				 unsigned int alloc_flags)
+{
+	struct page *page = NULL;
+	unsigned int color;
+
+	if (!zone->camc->nr)
+		return NULL;
+	for_each_set_bit(color, colors, camc_map->nr_colors) {
+		page = camc_pop(zone, color, alloc_flags);
+		if (page)
+			break;
+	}
+	return page;
 }
 
 unsigned long camc_nr_free(void)
@@ -181,8 +189,15 @@ static void camc_extract(struct zone *zone, struct page *page, unsigned int orde
 	zone->camc->stats[CAMC_REFILLED] += nr;
 }
 
+/* Where the first blocks of each free list are looked for pages of @color, and @colors taken */
+struct camc_wish {
+	unsigned int color;
+	const unsigned long *colors;
+	unsigned int alloc_flags;
+};
+
 /* Look at the first @look blocks of each free list of a type, small ones first. */
-static bool camc_look(struct zone *zone, int mt, unsigned int look, const unsigned long *colors)
+static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct camc_wish *wish)
 {
 	unsigned int order, seen;
 	struct page *page;
@@ -190,8 +205,8 @@ static bool camc_look(struct zone *zone, int mt, unsigned int look, const unsign
 	for (order = 0; order < NR_PAGE_ORDERS; order++) {
 		seen = 0;
 		list_for_each_entry(page, &zone->free_area[order].free_list[mt], buddy_list) {
-			if (camc_block_has(camc_map, page_to_pfn(page), order, colors)) {
-				camc_extract(zone, page, order, mt, colors);
+			if (camc_block_has_color(camc_map, page_to_pfn(page), order, wish->color)) {
+				camc_extract(zone, page, order, mt, wish->colors);
 				return true;
 			}
 			if (++seen == look)
@@ -202,23 +217,22 @@ static bool camc_look(struct zone *zone, int mt, unsigned int look, const unsign
 }
 
 /* The same order of types as __rmqueue() has, but that no pageblock changes its type. */
-static bool camc_refill(struct zone *zone, unsigned int alloc_flags, const unsigned long *colors)
+static bool camc_refill(struct zone *zone, const struct camc_wish *wish)
 {
-	bool cma = IS_ENABLED(CONFIG_CMA) && alloc_flags & ALLOC_CMA;
-	unsigned int look;
+	bool cma = IS_ENABLED(CONFIG_CMA) && wish->alloc_flags & ALLOC_CMA;
 
 	if (cma && zone_page_state(zone, NR_FREE_CMA_PAGES) >
 	    zone_page_state(zone, NR_FREE_PAGES) / 2 &&
-	    camc_look(zone, MIGRATE_CMA, 1, colors))
+	    camc_look(zone, MIGRATE_CMA, 1, wish))
 		return true;
-	for (look = 1; look <= CAMC_LOOK; look += CAMC_LOOK - 1) {
-		if (camc_look(zone, MIGRATE_MOVABLE, look, colors) ||
-		    (cma && camc_look(zone, MIGRATE_CMA, look, colors)))
-			return true;
-	}
-	return !(alloc_flags & ALLOC_NOFRAGMENT) &&
-	       (camc_look(zone, MIGRATE_RECLAIMABLE, 1, colors) ||
-		camc_look(zone, MIGRATE_UNMOVABLE, 1, colors));
+	if (camc_look(zone, MIGRATE_MOVABLE, 1, wish) ||
+	    (cma && camc_look(zone, MIGRATE_CMA, 1, wish)) ||
+	    camc_look(zone, MIGRATE_MOVABLE, CAMC_LOOK, wish) ||
+	    (cma && camc_look(zone, MIGRATE_CMA, CAMC_LOOK, wish)))
+		return true;
+	return !(wish->alloc_flags & ALLOC_NOFRAGMENT) &&
+	       (camc_look(zone, MIGRATE_RECLAIMABLE, 1, wish) ||
+		camc_look(zone, MIGRATE_UNMOVABLE, 1, wish));
 }
 
 /*
@@ -275,7 +289,8 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
  * page spends most of its time so. A search sets bits in @watch before it begins, each block
  * that comes to the free lists clears those of its colors, and colors that are still
  * watched when the search has seen the whole zone are empty, unless something was freed in
- * the meantime that somebody watched: another search may have set the bit again.
+ * the meantime that somebody watched: another search may have set the bit again. Before it comes
+ * to a search, colors that refills do not find any more are watched too, and are scarce.
  */
 void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 {
@@ -288,6 +303,7 @@ void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 	for_each_set_bit(color, cz->watch, camc_map->nr_colors) {
 		if (test_bit(color ^ camc_region_color(r, pfn), r->span[order])) {
 			__clear_bit(color, cz->watch);
+			__clear_bit(color, cz->scarce);
 			__clear_bit(color, cz->empty);
 			cz->missed++;
 		}
@@ -295,30 +311,38 @@ void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 	zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
 }
 
-/* Is nothing left of all of these colors? Memory that was isolated comes back unnoticed. */
+/* Memory that was isolated comes back unnoticed. */
+static void camc_forget(struct zone *zone)
+{
+	struct camc_zone *cz = zone->camc;
+
+	if (!zone->camc_watch || time_before(jiffies, cz->forget))
+		return;
+	bitmap_zero(cz->watch, CAMC_MAX_COLORS);
+	bitmap_zero(cz->scarce, CAMC_MAX_COLORS);
+	bitmap_zero(cz->empty, CAMC_MAX_COLORS);
+	zone->camc_watch = false;
+}
+
+/* Is nothing left of all of these colors? */
 static bool camc_used_up(struct zone *zone, const unsigned long *colors)
 {
 	unsigned int color, nr = camc_map->nr_colors;
 	struct camc_zone *cz = zone->camc;
 
-	if (zone->camc_watch && time_after(jiffies, cz->forget)) {
-		bitmap_zero(cz->watch, nr);
-		bitmap_zero(cz->empty, nr);
-		zone->camc_watch = false;
-	}
 	for_each_and_bit(color, colors, cz->has, nr)
 		if (!test_bit(color, cz->empty))
 			return false;
 	return true;
 }
 
-static void camc_watch(struct zone *zone, const unsigned long *colors)
+static void camc_watch(struct zone *zone, unsigned int color)
 {
 	struct camc_zone *cz = zone->camc;
 
 	if (!zone->camc_watch)
 		cz->forget = jiffies + CAMC_FORGET;
-	bitmap_or(cz->watch, cz->watch, colors, camc_map->nr_colors);
+	__set_bit(color, cz->watch);
 	zone->camc_watch = true;
 }
 
@@ -366,7 +390,8 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	unsigned int color;
 
 	spin_lock_irqsave(&zone->lock, flags);
-	camc_watch(zone, colors);
+	for_each_set_bit(color, colors, camc_map->nr_colors)
+		camc_watch(zone, color);
 	missed = cz->missed;
 	/* Others search at the same time, for other colors: each goes all the way. */
 	pfn = cz->scan;
@@ -377,7 +402,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		if (!camc_search_block(zone, pfn, alloc_flags, colors))
 			pfn += pageblock_nr_pages;
 		cz->stats[CAMC_SCANNED]++;
-		page = camc_pop(zone, colors, alloc_flags);
+		page = camc_pop_any(zone, colors, alloc_flags);
 		if (!page) {
 			spin_unlock_irqrestore(&zone->lock, flags);
 			cond_resched();
@@ -412,6 +437,44 @@ bool camc_owns(const struct page *page)
 	return color != CAMC_NO_COLOR && test_bit(color, current->camc->colors);
 }
 
+/* The color that is to be used next, or CAMC_NO_COLOR if all are scarce */
+static unsigned int camc_next(const struct camc_zone *cz, const unsigned long *colors)
+{
+	unsigned int color, tries, nr = camc_map->nr_colors;
+
+	color = current->camc_last;
+	for (tries = 0; tries < nr; tries++) {
+		color = find_next_bit(colors, nr, color + 1);
+		if (color >= nr)
+			color = find_first_bit(colors, nr);
+		if (test_bit(color, cz->has) && !test_bit(color, cz->scarce))
+			return color;
+		if (color == current->camc_last)
+			break;
+	}
+	return CAMC_NO_COLOR;
+}
+
+/*
+ * A page of the next color, so that all of them are used alike. If there is none, @scarce may be
+ * said: the request is one that may have any page.
+ */
+static struct page *camc_rmqueue_next(struct zone *zone, struct camc_wish *wish, bool scarce)
+{
+	struct camc_zone *cz = zone->camc;
+	struct page *page;
+
+	current->camc_last = wish->color;
+	page = camc_pop(zone, wish->color, wish->alloc_flags);
+	if (!page && camc_refill(zone, wish))
+		page = camc_pop(zone, wish->color, wish->alloc_flags);
+	if (!page && scarce) {
+		camc_watch(zone, wish->color);
+		__set_bit(wish->color, cz->scarce);
+	}
+	return page;
+}
+
 /*
  * A page of the colors of the task, or NULL: for get_page_from_freelist(), which looked at
  * watermarks, and will check and prepare it. O(1) if there is one on the lists. Without
@@ -419,26 +482,43 @@ bool camc_owns(const struct page *page)
  */
 struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags)
 {
-	const unsigned long *colors = camc_colors();
-	struct page *page;
+	struct camc_wish wish = { .colors = camc_colors(), .alloc_flags = alloc_flags };
+	bool all = !IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA, used_up;
+	unsigned int failed = 0;
 	unsigned long flags;
-	bool used_up = false;
+	struct page *page;
 
+	all = all && !(alloc_flags & ALLOC_NOFRAGMENT);
 	if (!camc_has_memory(zone))
 		return NULL;
 	spin_lock_irqsave(&zone->lock, flags);
-	page = camc_pop(zone, colors, alloc_flags);
-	if (!page) {
-		used_up = camc_used_up(zone, colors);
-		if (!used_up && ((READ_ONCE(camc_refill_mode) == CAMC_WALK &&
-				  camc_walk(zone, colors, &flags)) ||
-				 camc_refill(zone, alloc_flags, colors)))
-			page = camc_pop(zone, colors, alloc_flags);
+	camc_forget(zone);
+	if (READ_ONCE(camc_refill_mode) == CAMC_WALK) {
+		page = camc_pop_any(zone, wish.colors, alloc_flags);
+		if (!page && camc_walk(zone, wish.colors, &flags))
+			page = camc_pop_any(zone, wish.colors, alloc_flags);
+		if (page)
+			goto out;
 	}
+	for (;;) {
+		wish.color = camc_next(zone->camc, wish.colors);
+		if (wish.color != CAMC_NO_COLOR)
+			page = camc_rmqueue_next(zone, &wish, all);
+		else
+			page = camc_pop_any(zone, wish.colors, alloc_flags);
+		if (page || wish.color == CAMC_NO_COLOR ||
+		    ++failed >= bitmap_weight(wish.colors, camc_map->nr_colors))
+			break;
+		/* one refill a hold of the lock */
+		spin_unlock_irqrestore(&zone->lock, flags);
+		spin_lock_irqsave(&zone->lock, flags);
+	}
+out:
+	used_up = !page && camc_used_up(zone, wish.colors);
 	spin_unlock_irqrestore(&zone->lock, flags);
 	if (!page && !used_up && !(alloc_flags & ALLOC_NOFRAGMENT) &&
 	    gfpflags_allow_blocking(gfp))
-		page = camc_search(zone, alloc_flags, colors);
+		page = camc_search(zone, alloc_flags, wish.colors);
 	return page;
 }
 
@@ -559,8 +639,7 @@ vm_fault_t __camc_fault(vm_fault_t fault)
 
 /* ------ drain ----------------------------------------------------------- */
 
-static void camc_drain_list(struct zone *zone, struct camc_list *list, unsigned long *ready,
-			    unsigned int color)
+static void camc_drain_list(struct zone *zone, struct camc_list *list)
 {
 	struct camc_zone *cz = zone->camc;
 	unsigned long flags;
@@ -569,7 +648,6 @@ static void camc_drain_list(struct zone *zone, struct camc_list *list, unsigned 
 	spin_lock_irqsave(&zone->lock, flags);
 	list_splice_init(&list->pages, &aside);
 	list->nr = 0;
-	__clear_bit(color, ready);
 	while (!list_empty(&aside)) {
 		struct page *page = list_last_entry(&aside, struct page, pcp_list);
 
@@ -598,8 +676,7 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 	for (kind = 0; kind < CAMC_KINDS; kind++)
 		for (color = 0; color < camc_map->nr_colors; color++)
 			if (!colors || test_bit(color, colors))
-				camc_drain_list(zone, &cz->lists[kind][color], cz->ready[kind],
-						color);
+				camc_drain_list(zone, &cz->lists[kind][color]);
 }
 
 void camc_drain_colors(const unsigned long *colors)
@@ -651,24 +728,35 @@ static unsigned long camc_shrink_scan(struct shrinker *shrinker, struct shrink_c
 unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 {
 	unsigned long flags, sum = 0;
-	unsigned int kind, color;
+	unsigned int kind, color, tries;
 	struct zone *zone;
 
 	for_each_populated_zone(zone) {
 		struct camc_zone *cz = zone->camc;
-		bool more = cz;
+		struct camc_wish wish = { .color = 0, .colors = colors };
+		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
 
 		while (more) {
 			unsigned long here = 0;
 
 			spin_lock_irqsave(&zone->lock, flags);
-			for (kind = 0; kind < CAMC_KINDS; kind++)
-				for_each_and_bit(color, colors, cz->ready[kind],
-						 camc_map->nr_colors)
+			for_each_set_bit(color, colors, camc_map->nr_colors)
+				for (kind = 0; kind < CAMC_KINDS; kind++)
 					here += cz->lists[kind][color].nr;
 			more = sum + here < nr && cz->nr < cz->max &&
-			       zone_page_state(zone, NR_FREE_PAGES) > high_wmark_pages(zone) &&
-			       camc_refill(zone, 0, colors);
+			       zone_page_state(zone, NR_FREE_PAGES) > high_wmark_pages(zone);
+			/* all of them in turn, until one after the other had none */
+			for (tries = 0; more && tries < camc_map->nr_colors; tries++) {
+				wish.color = find_next_bit(colors, camc_map->nr_colors,
+							   wish.color + 1);
+				if (wish.color >= camc_map->nr_colors)
+					wish.color = find_first_bit(colors, camc_map->nr_colors);
+				if (camc_refill(zone, &wish))
+					break;
+				spin_unlock_irqrestore(&zone->lock, flags);
+				spin_lock_irqsave(&zone->lock, flags);
+			}
+			more = more && tries < camc_map->nr_colors;
 			spin_unlock_irqrestore(&zone->lock, flags);
 			if (!more)
 				sum += here;

@@ -73,7 +73,16 @@ static inline unsigned int camc_map_color(const struct camc_map *map, unsigned l
 	return r ? camc_region_color(r, pfn) : CAMC_NO_COLOR;
 }
 
-/* Has a naturally aligned block a page of these colors? O(colors of the set) */
+/* Has a naturally aligned block a page of this color? O(regions) */
+static inline bool camc_block_has_color(const struct camc_map *map, unsigned long pfn,
+					unsigned int order, unsigned int color)
+{
+	const struct camc_region *r = camc_region(map, pfn);
+
+	return r && test_bit(color ^ camc_region_color(r, pfn), r->span[order]);
+}
+
+/* Has it a page of these colors? O(colors of the set) */
 static inline bool camc_block_has(const struct camc_map *map, unsigned long pfn,
 				  unsigned int order, const unsigned long *colors)
 {
@@ -126,26 +135,26 @@ struct camc_list {
  * struct camc_zone - the color lists of a zone; all of it is protected by zone->lock
  *
  * @lists: by kind and color; the freshest page is the first
- * @ready: which of them have a page
  * @has: of which colors the zone has memory at all
  * @total: how many pages of each, used or not
  * @nr: pages on all lists; also in NR_FREE_COLORED
  * @max: from how many on freed pages do not come to the lists
  * @watch: colors that a search began for of which nothing was freed since
- * @empty: those of @watch whose search found nothing
+ * @scarce: those of @watch that a refill did not find
+ * @empty: those of @watch that a search did not find
  * @missed: how often a watched color was freed
- * @forget: when @watch and @empty are forgotten, in jiffies
+ * @forget: when these three are forgotten, in jiffies
  * @scan: where the search goes on
  * @stats: counters
  */
 struct camc_zone {
 	struct camc_list *lists[CAMC_KINDS];
-	DECLARE_BITMAP(ready[CAMC_KINDS], CAMC_MAX_COLORS);
 	DECLARE_BITMAP(has, CAMC_MAX_COLORS);
 	unsigned int *total;
 	unsigned long nr;
 	unsigned long max;
 	DECLARE_BITMAP(watch, CAMC_MAX_COLORS);
+	DECLARE_BITMAP(scarce, CAMC_MAX_COLORS);
 	DECLARE_BITMAP(empty, CAMC_MAX_COLORS);
 	unsigned long missed;
 	unsigned long forget;

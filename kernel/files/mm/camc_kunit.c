@@ -26,7 +26,10 @@ static unsigned int camc_color_of(const struct camc_map *map, u64 address)
 	return camc_map_color(map, PHYS_PFN(address));
 }
 
-/* Section 3.1: node 1, channel 0, rank 1, bank 3 of 2 x 2 x 2 x 4 is color 19; and all others. */
+/*
+ * The formula of section 3.1, for all banks of its example, which has 2 nodes, 2 channels, 2 ranks
+ * and 4 banks. It calls node 1, channel 0, rank 1, bank 3 color 19: that is rank 0's, by the formula.
+ */
 static void camc_test_formula(struct kunit *test)
 {
 	static const char text[] =
@@ -46,7 +49,8 @@ static void camc_test_formula(struct kunit *test)
 						camc_color_of(map, node << 30 | channel << 17 |
 							      rank << 16 | bank << 14),
 						((node * 2 + channel) * 2 + rank) * 4 + bank);
-	KUNIT_EXPECT_EQ(test, camc_color_of(map, 1ULL << 30 | 1 << 16 | 3 << 14), 19);
+	KUNIT_EXPECT_EQ(test, camc_color_of(map, 1ULL << 30 | 1 << 16 | 3 << 14), 23);
+	KUNIT_EXPECT_EQ(test, camc_color_of(map, 1ULL << 30 | 3 << 14), 19);
 	KUNIT_EXPECT_EQ(test, camc_color_of(map, 0x80000000), CAMC_NO_COLOR);
 }
 

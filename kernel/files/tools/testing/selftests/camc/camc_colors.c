@@ -257,10 +257,12 @@ static void expect_pure(const void *at, size_t size)
 		     count.wrong);
 }
 
+static int on_node = CAMC_NODE_LOCAL;
+
 static int try_auto(unsigned int nr, unsigned int flags)
 {
 	struct camc_policy policy = {
-		.flags = CAMC_AUTO | flags, .nr_colors = nr, .node = CAMC_NODE_LOCAL,
+		.flags = CAMC_AUTO | flags, .nr_colors = nr, .node = on_node,
 	};
 
 	return prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0);
@@ -430,6 +432,7 @@ static void test_taken(void)
 		_exit(0);
 	}
 	MUST(read(ready[0], &byte, 1));
+	on_node = 0;
 	EXPECT(try_color(3, 0) == -1 && errno == EBUSY && nr_colors() == 0);
 	EXPECT(try_auto(BANKS, 0) == -1 && errno == EBUSY && nr_colors() == 0);
 	MUST(try_color(3, CAMC_SHARE));
@@ -455,7 +458,7 @@ static void test_anonymous(void)
 {
 	size_t size = some();
 	char *at = room(size);
-	unsigned long seen = 0;
+	unsigned long seen[2 * BANKS] = { };
 	struct camc_policy policy;
 	int pagemap;
 
@@ -466,16 +469,19 @@ static void test_anonymous(void)
 	clear_colors();
 	expect_content(at, size);
 	munmap(at, size);
-	/* Four colors are used alike. */
+	/* Each of four colors has its share. */
 	set_auto(4, 0);
 	at = room(size);
 	touch(at, size);
 	expect_pure(at, size);
 	get_policy(&policy);
 	pagemap = open_pagemap();
-	for (size_t i = 0; i < 64; i++)
-		seen |= 1ul << color_of(pfn_at(pagemap, at + i * page));
-	EXPECT(seen == policy.colors[0]);
+	for (size_t i = 0; i < size; i += page)
+		seen[color_of(pfn_at(pagemap, at + i))]++;
+	for (unsigned int i = 0; i < BANKS * nodes; i++)
+		if (has_color(&policy, i))
+			if (seen[i] < size / page / 16)
+				fail("only %lu pages of color %u", seen[i], i);
 }
 
 /* In the program that was started: each mapping of its own file, heap and stack is right. */
@@ -771,51 +777,69 @@ static void on_sigbus(int sig)
 	siglongjmp(end_of_color, sig);
 }
 
+/* Where the frame of a signal handler will be */
+static void touch_stack(void)
+{
+	volatile char frame[65536];
+
+	for (size_t i = 0; i < sizeof(frame); i += 1024)
+		frame[i] = 1;
+}
+
 /* Touches until SIGBUS; how many pages that were */
 static size_t touch_to_the_end(char *at, size_t size)
 {
 	volatile size_t i = 0;
 
-	signal(SIGBUS, on_sigbus);
+	touch_stack();
 	if (sigsetjmp(end_of_color, 1))
 		return i / page;
+	signal(SIGBUS, on_sigbus);
 	for (i = 0; i < size; i += page)
 		at[i] = 1;
 	return size / page;
 }
 
-/* Trap 1: it ends by a signal, soon, and not at the expense of others. Trap 6: it had most. */
+/*
+ * Trap 1: it ends by a signal, soon, and not at the expense of others. Trap 6: it had most. At the
+ * end there is no page for anything new, so that nothing is printed before some are unmapped.
+ */
 static void test_strict_end(void)
 {
 	long swapped = field("/proc/vmstat", "pswpout ");
 	long killed = field("/proc/vmstat", "oom_kill ");
-	size_t size = MIB(1024), got, free;
-	char *at = room(size), *again;
-	double begin;
-	long scanned;
+	size_t size = MIB(1024), got, more = 0, free;
+	char *at = room(size), *again = room(MIB(1));
+	long first, second, exhausted;
+	double begin, seconds;
 
 	set_auto(1, CAMC_STRICT);
 	free = field("/proc/meminfo", "MemFree:") / 4 / BANKS / nodes;
+	first = stat_of("scanned");
 	begin = now();
 	got = touch_to_the_end(at, size);
-	printf("# %zu pages in %.1f s, of about %zu free ones; searched %ld pageblocks\n", got,
-	       now() - begin, free, stat_of("scanned"));
-	EXPECT(got < size / page && got > free * 8 / 10);
-	expect_pure(at, got * page);
-	EXPECT(nr_colors() == 1);
-	EXPECT(field("/proc/vmstat", "pswpout ") == swapped);
-	EXPECT(field("/proc/vmstat", "oom_kill ") == killed);
-	EXPECT(stat_of("exhausted") > 0);
-	EXPECT(now() - begin < (slow ? 60 : 10));
+	seconds = now() - begin;
 	/* Trap 5: who goes on trying does not search the zone each time. */
-	scanned = stat_of("scanned");
-	again = room(MIB(1));
+	second = stat_of("scanned");
 	for (int i = 0; i < 20; i++)
-		touch_to_the_end(again + i * page, page);
-	printf("# 20 more faults searched %ld pageblocks\n", stat_of("scanned") - scanned);
-	EXPECT(stat_of("scanned") - scanned < 20l * 64 * (long)nodes);
-	/* What is freed is found again. */
-	munmap(at, MIB(1));
+		more += touch_to_the_end(again + i * page, page);
+	first = second - first;
+	second = stat_of("scanned") - second;
+	exhausted = stat_of("exhausted");
+	swapped -= field("/proc/vmstat", "pswpout ");
+	killed -= field("/proc/vmstat", "oom_kill ");
+	signal(SIGBUS, SIG_DFL);
+	munmap(at + (got - 256) * page, 256 * page);
+	printf("# %zu pages in %.1f s, of about %zu free ones; searched %ld pageblocks\n", got,
+	       seconds, free, first);
+	printf("# 20 more faults got %zu pages and searched %ld pageblocks\n", more, second);
+	EXPECT(got < size / page && got > free * 8 / 10);
+	EXPECT(seconds < (slow ? 60 : 10));
+	EXPECT(!swapped && !killed && exhausted > 0);
+	EXPECT(more < 20 && second < 20l * 64 * (long)nodes);
+	EXPECT(nr_colors() == 1);
+	expect_pure(at, (got - 256) * page);
+	/* What was freed is found again. */
 	EXPECT(touch_to_the_end(again, MIB(1)) > 200);
 }
 
@@ -825,12 +849,16 @@ static void test_strict_call(void)
 	char *at = room(MIB(1024)), buf[4096] = { };
 	int fd = MUST(open("/tmp/camc/file", O_RDWR | O_CREAT | O_TRUNC, 0600));
 	ssize_t ret = 0;
+	int saved;
 
 	set_auto(1, CAMC_STRICT);
 	touch_to_the_end(at, MIB(1024));
 	signal(SIGBUS, SIG_DFL);
 	for (int i = 0; i < 2000 && ret >= 0; i++)
 		ret = write(fd, buf, sizeof(buf));
+	saved = errno;
+	munmap(at, MIB(1));
+	errno = saved;
 	unlink("/tmp/camc/file");
 	EXPECT(ret == -1 && (errno == ENOMEM || errno == ENOSPC));
 }
@@ -898,11 +926,12 @@ static void test_compaction(void)
 static void test_cma(void)
 {
 	static const char dir[] = "/sys/kernel/debug/cma/reserved/";
-	unsigned long base, pages, inside = 0, taken = 0;
-	size_t size = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / 2 / nodes;
+	unsigned long base, pages, inside = 0;
+	long taken = 0;
+	size_t size = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / nodes * 3 / 4;
 	int pagemap = open_pagemap();
-	long kept, lost;
 	char path[128], text[32], *at;
+	long kept, lost;
 
 	snprintf(path, sizeof(path), "%sbase_pfn", dir);
 	if (access(path, F_OK))
@@ -910,9 +939,9 @@ static void test_cma(void)
 	base = number(path);
 	snprintf(path, sizeof(path), "%scount", dir);
 	pages = number(path);
-	size &= -page;
-	if (slow)
-		size /= 4;
+	/* nearly all of these colors: what is in the area is used last */
+	size = size * 31 / 32 & -page;
+	on_node = base >= second_node;
 	set_auto(BANKS * 3 / 4, 0);
 	at = room(size);
 	touch(at, size);
@@ -923,16 +952,18 @@ static void test_cma(void)
 	kept = stat_of("kept");
 	lost = stat_of("lost");
 	snprintf(path, sizeof(path), "%salloc", dir);
-	snprintf(text, sizeof(text), "%lu", pages / 2);
-	for (int i = 0; i < 5 && !taken; i++)
-		taken = put(path, text) > 0 ? pages / 2 : 0;
-	printf("# %lu of its pages were in the area; kept %ld, lost %ld\n", inside,
+	snprintf(text, sizeof(text), "%lu", pages / 16);
+	/* until there was something to move */
+	for (int i = 0; i < 12 && stat_of("kept") == kept; i++)
+		taken += put(path, text) > 0 ? pages / 16 : 0;
+	printf("# %lu of its pages were in the area, %ld taken; kept %ld, lost %ld\n", inside, taken,
 	       stat_of("kept") - kept, stat_of("lost") - lost);
 	EXPECT(taken);
 	expect_content(at, size);
 	expect_pure(at, size);
 	EXPECT(stat_of("kept") > kept && stat_of("lost") == lost);
 	snprintf(path, sizeof(path), "%sfree", dir);
+	snprintf(text, sizeof(text), "%ld", taken);
 	MUST(put(path, text));
 }
 
@@ -949,9 +980,11 @@ static void test_fill(void)
 	before = field("/proc/meminfo", "MemFree:");
 	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
 	after = field("/proc/meminfo", "MemFree:");
-	EXPECT(policy.nr_pages >= 2048 && stat_of("free") >= 2048);
+	if (policy.nr_pages < 2048 || stat_of("free") < 1900) /* some are used at once */
+		fail("%u pages were collected, %ld are on lists", policy.nr_pages,
+		     stat_of("free"));
 	EXPECT(labs(before - after) < 3000);
-	EXPECT(field("/proc/vmstat", "nr_free_colored ") >= 2048);
+	EXPECT(field("/proc/vmstat", "nr_free_colored ") >= 1900);
 	MUST(put("/proc/sys/vm/drop_caches", "2"));
 	EXPECT(stat_of("free") < 100);
 	/* more than there may be */
