@@ -16,8 +16,9 @@
  *   - A page goes from the buddy allocator to a color list, and back, within one hold of the lock,
  *     and its pageblock's type is looked up within it. Isolation changes the type under the same
  *     lock, so that a page of an isolated pageblock comes to no list. After
- *     set_migratetype_isolate() and one drain none is left there, which is more than per-CPU lists promise. (Refill
- *     mode "walk" holds a block in between, as anybody who just allocated it would.)
+ *     set_migratetype_isolate() and one drain none is left there, which is more than per-CPU
+ *     lists promise. (Refill mode "walk" holds a block in between, as anybody who just allocated
+ *     it would.)
  *   - zone_pcp_disable() sets pcp->high_max of all CPUs to 0 and then drains: who frees looks at it
  *     with the lock held, so either comes before the drain or sees 0.
  *   - A drain takes a whole list aside at once, so it ends whoever refills, and camc_drain_mutex

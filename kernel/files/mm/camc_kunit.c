@@ -28,7 +28,7 @@ static unsigned int camc_color_of(const struct camc_map *map, u64 address)
 
 /*
  * The formula of section 3.1, for all banks of its example, which has 2 nodes, 2 channels, 2 ranks
- * and 4 banks. It calls node 1, channel 0, rank 1, bank 3 color 19: that is rank 0's, by the formula.
+ * and 4 banks. It calls node 1, channel 0, rank 1, bank 3 color 19: by the formula, rank 0's is.
  */
 static void camc_test_formula(struct kunit *test)
 {
@@ -38,17 +38,18 @@ static void camc_test_formula(struct kunit *test)
 		"region 40000000-80000000 node 1\ncontroller 20000\nrank 10000\n"
 		"bank 8000\nbank 4000\n";
 	struct camc_map *map = camc_test_map(test, text);
-	unsigned int node, channel, rank, bank;
+	unsigned int i, node, channel, rank, bank, address;
 
 	KUNIT_EXPECT_EQ(test, map->nr_colors, 32);
-	for (node = 0; node < 2; node++)
-		for (channel = 0; channel < 2; channel++)
-			for (rank = 0; rank < 2; rank++)
-				for (bank = 0; bank < 4; bank++)
-					KUNIT_EXPECT_EQ(test,
-						camc_color_of(map, node << 30 | channel << 17 |
-							      rank << 16 | bank << 14),
-						((node * 2 + channel) * 2 + rank) * 4 + bank);
+	for (i = 0; i < 32; i++) {
+		node = i >> 4;
+		channel = i >> 3 & 1;
+		rank = i >> 2 & 1;
+		bank = i & 3;
+		address = node << 30 | channel << 17 | rank << 16 | bank << 14;
+		KUNIT_EXPECT_EQ(test, camc_color_of(map, address),
+				((node * 2 + channel) * 2 + rank) * 4 + bank);
+	}
 	KUNIT_EXPECT_EQ(test, camc_color_of(map, 1ULL << 30 | 1 << 16 | 3 << 14), 23);
 	KUNIT_EXPECT_EQ(test, camc_color_of(map, 1ULL << 30 | 3 << 14), 19);
 	KUNIT_EXPECT_EQ(test, camc_color_of(map, 0x80000000), CAMC_NO_COLOR);
@@ -186,12 +187,14 @@ static void camc_test_limits(struct kunit *test)
 static void camc_test_refused(struct kunit *test)
 {
 	static const char * const bad[] = {
-		"", "\n#map x\n", "map\n", "map a b\n", "map a\nmap b\nregion 0-400000\n", "map x\n",
+		"", "\n#map x\n", "map\n", "map a b\n", "map x\n",
+		"map a\nmap b\nregion 0-400000\n",
 		"map a234567890123456789012345678901234567890123456789012345678901234\n"
 		"region 0-400000\n",
 		"region 0-400000\n", "map x\nbank 1000\n", "map x\nregion\n", "map x\nregion 0\n",
 		"map x\nregion -400000\n", "map x\nregion 400000-0\n", "map x\nregion 0-0\n",
-		"map x\nregion 0-400001\n", "map x\nregion 1000-400000\n", "map x\nregion 0-40000g\n",
+		"map x\nregion 0-400001\n", "map x\nregion 1000-400000\n",
+		"map x\nregion 0-40000g\n",
 		"map x\nregion 0-20000000000000\n", "map x\nregion 0-400000 node\n",
 		"map x\nregion 0-400000 node -1\n", "map x\nregion 0-400000 node 1024\n",
 		"map x\nregion 0-400000 offset 1000\n", "map x\nregion 0-400000 offset 400000\n",
@@ -213,7 +216,8 @@ static void camc_test_refused(struct kunit *test)
 		"map x\nregion 0-400000\nrank 1000\ncontroller 2000\n",
 		"map x\nregion 0-400000\nbank 1000\nregion 400000-800000\n",
 		"map x\nregion 0-400000\nregion 400000-800000\nbank 1000\n",
-		"map x\nregion 0-400000\nfoo 1000\n", "map x\nregion 0-400000 node 512\nbank 1000\n",
+		"map x\nregion 0-400000\nfoo 1000\n",
+		"map x\nregion 0-400000 node 512\nbank 1000\n",
 	};
 	unsigned int i;
 

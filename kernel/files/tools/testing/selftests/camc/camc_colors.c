@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -47,10 +48,9 @@ static bool slow;		/* each access is checked: less of everything */
 
 /* ------ frame ----------------------------------------------------------- */
 
-#define __noreturn		__attribute__((__noreturn__))
 #define __printf(fmt, args)	__attribute__((__format__(printf, fmt, args)))
 
-static __printf(1, 2) __noreturn void fail(const char *fmt, ...)
+static __printf(1, 2) noreturn void fail(const char *fmt, ...)
 {
 	va_list args;
 
@@ -62,7 +62,7 @@ static __printf(1, 2) __noreturn void fail(const char *fmt, ...)
 	_exit(1);
 }
 
-static __noreturn void skip(const char *why)
+static noreturn void skip(const char *why)
 {
 	printf("# SKIP: %s\n", why);
 	fflush(stdout);
@@ -300,16 +300,29 @@ static char *room(size_t size)
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
 }
 
+/* Each access is made, in this order. */
+static void store(char *at, uint64_t value)
+{
+	*(uint64_t *)at = value;
+	asm volatile("" : : : "memory");
+}
+
+static uint64_t load(const char *at)
+{
+	asm volatile("" : : : "memory");
+	return *(const uint64_t *)at;
+}
+
 static void touch(char *at, size_t size)
 {
 	for (size_t i = 0; i < size; i += page)
-		*(volatile uint64_t *)(at + i) = (uintptr_t)at + i;
+		store(at + i, (uintptr_t)at + i);
 }
 
 static void expect_content(const char *at, size_t size)
 {
 	for (size_t i = 0; i < size; i += page)
-		if (*(volatile uint64_t *)(at + i) != (uintptr_t)at + i)
+		if (load(at + i) != (uintptr_t)at + i)
 			fail("page %zu has changed", i / page);
 }
 
@@ -780,24 +793,25 @@ static void on_sigbus(int sig)
 /* Where the frame of a signal handler will be */
 static void touch_stack(void)
 {
-	volatile char frame[65536];
+	char frame[65536];
 
 	for (size_t i = 0; i < sizeof(frame); i += 1024)
-		frame[i] = 1;
+		store(frame + i, 1);
 }
 
 /* Touches until SIGBUS; how many pages that were */
 static size_t touch_to_the_end(char *at, size_t size)
 {
-	volatile size_t i = 0;
+	static size_t done;
 
 	touch_stack();
+	done = 0;
 	if (sigsetjmp(end_of_color, 1))
-		return i / page;
+		return done / page;
 	signal(SIGBUS, on_sigbus);
-	for (i = 0; i < size; i += page)
-		at[i] = 1;
-	return size / page;
+	for (; done < size; done += page)
+		store(at + done, 1);
+	return done / page;
 }
 
 /*
@@ -956,8 +970,8 @@ static void test_cma(void)
 	/* until there was something to move */
 	for (int i = 0; i < 12 && stat_of("kept") == kept; i++)
 		taken += put(path, text) > 0 ? pages / 16 : 0;
-	printf("# %lu of its pages were in the area, %ld taken; kept %ld, lost %ld\n", inside, taken,
-	       stat_of("kept") - kept, stat_of("lost") - lost);
+	printf("# %lu of its pages were in the area, %ld taken; kept %ld, lost %ld\n", inside,
+	       taken, stat_of("kept") - kept, stat_of("lost") - lost);
 	EXPECT(taken);
 	expect_content(at, size);
 	expect_pure(at, size);
@@ -980,7 +994,8 @@ static void test_fill(void)
 	before = field("/proc/meminfo", "MemFree:");
 	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
 	after = field("/proc/meminfo", "MemFree:");
-	if (policy.nr_pages < 2048 || stat_of("free") < 1900) /* some are used at once */
+	/* some are used at once */
+	if (policy.nr_pages < 2048 || stat_of("free") < 1900)
 		fail("%u pages were collected, %ld are on lists", policy.nr_pages,
 		     stat_of("free"));
 	EXPECT(labs(before - after) < 3000);
