@@ -563,33 +563,28 @@ bool __camc_free(struct zone *zone, struct page *page)
 /* What is left in the batch is others' to free. */
 void __camc_free_folios(struct folio_batch *folios)
 {
-	unsigned int i, left = 0, held = 0;
-	struct zone *locked = NULL;
+	unsigned int i = 0, left = 0, end;
 	unsigned long flags;
 
-	for (i = 0; i < folios->nr; i++) {
-		struct folio *folio = folios->folios[i];
-		struct zone *zone = folio_zone(folio);
-		bool taken = false;
+	while (i < folios->nr) {
+		struct zone *zone = folio_zone(folios->folios[i]);
 
-		/* ->private is the order */
-		if (zone->camc && !folio->private && camc_owns(&folio->page)) {
-			if (locked && (locked != zone || ++held == CAMC_BATCH)) {
-				spin_unlock_irqrestore(&locked->lock, flags);
-				locked = NULL;
-			}
-			if (!locked) {
-				spin_lock_irqsave(&zone->lock, flags);
-				locked = zone;
-				held = 0;
-			}
-			taken = camc_take(zone, &folio->page);
+		if (!zone->camc) {
+			folios->folios[left++] = folios->folios[i++];
+			continue;
 		}
-		if (!taken)
-			folios->folios[left++] = folio;
+		end = min(i + CAMC_BATCH, (unsigned int)folios->nr);
+		spin_lock_irqsave(&zone->lock, flags);
+		for (; i < end && folio_zone(folios->folios[i]) == zone; i++) {
+			struct folio *folio = folios->folios[i];
+
+			/* ->private is the order */
+			if (folio->private || !camc_owns(&folio->page) ||
+			    !camc_take(zone, &folio->page))
+				folios->folios[left++] = folio;
+		}
+		spin_unlock_irqrestore(&zone->lock, flags);
 	}
-	if (locked)
-		spin_unlock_irqrestore(&locked->lock, flags);
 	folios->nr = left;
 }
 

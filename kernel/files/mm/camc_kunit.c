@@ -255,4 +255,5 @@ static struct kunit_suite camc_suite = {
 	.name = "camc",
 	.test_cases = camc_cases,
 };
+
 kunit_test_suite(camc_suite);
