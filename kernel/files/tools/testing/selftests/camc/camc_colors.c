@@ -45,6 +45,7 @@ static unsigned int nodes = 1;
 static uint64_t second_node = UINT64_MAX;
 static size_t page;
 static bool slow;		/* each access is checked: less of everything */
+static char swap_device[32];
 
 /* ------ frame ----------------------------------------------------------- */
 
@@ -1252,7 +1253,7 @@ static void prepare(void)
 	}
 	zram = open("/sys/class/zram-control/hot_add", O_RDONLY);
 	if (zram >= 0) {
-		char path[64], device[32];
+		char path[64];
 		int number_of = 0;
 
 		if (read(zram, line, sizeof(line)) > 0)
@@ -1260,9 +1261,9 @@ static void prepare(void)
 		close(zram);
 		snprintf(path, sizeof(path), "/sys/block/zram%d/disksize", number_of);
 		put(path, "128M");
-		snprintf(device, sizeof(device), "/dev/zram%d", number_of);
-		snprintf(line, sizeof(line), "mkswap %s >/dev/null 2>&1", device);
-		if (!system(line) && !swapon(device, 0))
+		snprintf(swap_device, sizeof(swap_device), "/dev/zram%d", number_of);
+		snprintf(line, sizeof(line), "mkswap %s >/dev/null 2>&1", swap_device);
+		if (!system(line) && !swapon(swap_device, 0))
 			close(open("/tmp/camc/swap-is-on", O_CREAT | O_WRONLY, 0600));
 	}
 }
@@ -1317,6 +1318,6 @@ int main(int argc, char **argv)
 			printf("ok %u %s\n", i + 1, tests[i].name);
 		}
 	}
-	swapoff("/dev/zram0");
+	swapoff(swap_device);
 	return failed != 0;
 }
