@@ -819,11 +819,13 @@ int camc_load(const struct camc_map *map)
 
 	if (!shrinker)
 		return -ENOMEM;
+	get_online_mems();
 	for_each_populated_zone(zone) {
 		zone->camc = camc_zone_create(map, zone);
 		if (!zone->camc)
 			goto free;
 	}
+	put_online_mems();
 	camc_sets_init(map);
 	/* Pairs with camc_loaded(): whoever sees the map may make sets. */
 	smp_store_release(&camc_map, map);
@@ -837,6 +839,7 @@ free:
 		camc_zone_free(zone->camc);
 		zone->camc = NULL;
 	}
+	put_online_mems();
 	shrinker_free(shrinker);
 	return -ENOMEM;
 }
