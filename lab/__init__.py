@@ -19,11 +19,11 @@ LAYERS = (
     "compactfit.steps compactfit.programs tenants loads dram.recording",
     "compactfit.replays tests rental dram.boards",
     "mutants rental_costs",
-    "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_isolation"
-    " evals.camc_schedule evals.camera evals.contention"
-    " evals.dirty evals.large evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead"
-    " evals.phases evals.rental_apps evals.rental_return evals.rental_throughput evals.rfc"
-    " evals.scale evals.size evals.swapped evals.system evals.tenancy evals.zsmalloc",
+    "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_cost evals.camc_isolation"
+    " evals.camc_purity evals.camc_schedule evals.camera evals.contention evals.dirty evals.large"
+    " evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases"
+    " evals.rental_apps evals.rental_return evals.rental_throughput evals.rfc evals.scale evals.size"
+    " evals.swapped evals.system evals.tenancy evals.zsmalloc",
     "evals",
     "demo",
     "verbs",

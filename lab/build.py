@@ -59,6 +59,11 @@ FLAVOURS = {
             "tells how long locks were waited for, and held",
             (*PLAIN, *OURS, "lockstat"),
         ),
+        Flavour(
+            "nocamc",
+            "prod without memory coloring",
+            (*PLAIN, *(name for name in OURS if name not in systems.CAMC.fragments)),
+        ),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),
         Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
     )

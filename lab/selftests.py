@@ -58,6 +58,7 @@ _ANY += " ksm loop nullblk squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _FAULTS = " faults"  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
+_COLORS = replace(_USUAL, policy=systems.STOCK)
 _GENERATIONS = "echo {} >/sys/kernel/mm/lru_gen/enabled"  # the LRU of them, or the classic one
 ROUNDS = (
     Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),
@@ -89,6 +90,8 @@ ROUNDS = (
         _GENERATIONS.format("y"),
         ("rental_race",),
     ),
+    Round("coloring", _COLORS, _ANY, ("camc_*",)),
+    Round("coloring, two nodes", replace(_COLORS, memory_mib=1024, nodes=2), _ANY, ("camc_*",)),
 )
 # for a kernel without any of our policies
 PLAIN = Round("movable", replace(_USUAL, policy="movable", args=(_CAMERA,)), f"{_ANY} camera")
@@ -125,6 +128,7 @@ def program_names(folder: Path) -> list[str]:
 
 def _make(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     options = ["-s", "--no-print-directory", f"-j{os.cpu_count()}", "-C", str(folder)]
+    options.append(f"KHDR_INCLUDES=-I{paths.KERNEL}/files/include/uapi")
     return subprocess.run(["make", *options, *args], capture_output=True, text=True, check=False)
 
 

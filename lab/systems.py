@@ -85,6 +85,20 @@ RENTAL = System(
     parts={"rental": ("mm/rental*", "include/linux/rental*", "include/trace/events/rental.h")},
     hooks="rental",
 )
+CAMC = System(
+    "camc",
+    symbol="CONFIG_CAMC",
+    fragments=("camc",),
+    suites={"camc": 8},
+    selftests="camc",
+    parts={
+        "camc": (
+            *("mm/camc.[ch]", "mm/camc_map.c", "mm/camc_set.c"),
+            *("include/linux/camc.h", "include/uapi/linux/camc.h"),
+        )
+    },
+    hooks="camc",
+)
 BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))
 COMPACTFIT = System(
     "compactfit",
@@ -94,7 +108,7 @@ COMPACTFIT = System(
 )
 
 SYSTEMS: Mapping[str, System] = {
-    system.name: system for system in (RESERVE, GCMA, SWAP, DIRTY, RENTAL, BENCH, COMPACTFIT)
+    system.name: system for system in (RESERVE, GCMA, SWAP, DIRTY, RENTAL, BENCH, COMPACTFIT, CAMC)
 }
 POLICIES = tuple(policy for system in SYSTEMS.values() for policy in system.policies)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lab import boot, paths, process
 
+UAPI = paths.KERNEL / "files/include/uapi"  # of our systems
 SOURCES = Path(__file__).parent / "guest"
 AREA = "/sys/kernel/mm/cma/reserved"  # the default area, the one that cma= makes
 DEBUG = "/sys/kernel/debug/cma/reserved"
@@ -49,8 +50,9 @@ def program(name: str) -> Path:
 
 def compiled(source: Path) -> Path:
     """The program of one C file and the headers beside it; made again if they changed."""
-    flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread"]
-    content = b"".join(path.read_bytes() for path in (source, *sorted(source.parent.glob("*.h"))))
+    flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread", f"-I{UAPI}"]
+    headers = (*sorted(source.parent.glob("*.h")), *sorted(UAPI.rglob("*.h")))
+    content = b"".join(path.read_bytes() for path in (source, *headers))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:12]
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)

@@ -127,14 +127,14 @@ def test_programs_of_all_systems_are_built_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, share = tmp_path / "source", tmp_path / "share"
-    for folder in ("gcma", "rental"):
+    for folder in ("gcma", "rental", "camc"):
         (source / folder).mkdir(parents=True)
         name = f"{folder}_test"
         makefile = f"TEST_GEN_PROGS := {name}\nall: ; echo >$(OUTPUT)/{name}\n"
         (source / folder / "Makefile").write_text(makefile)
     monkeypatch.setattr(paths, "SELFTESTS", source)
     monkeypatch.setattr(selftests, "_folder", lambda: share)
-    assert selftests.build() == ["gcma_test", "rental_test"]
+    assert selftests.build() == ["gcma_test", "rental_test", "camc_test"]
     assert (share / "gcma_test").exists()
     assert (share / "rental_test").exists()
 

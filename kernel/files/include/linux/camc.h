@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Controller- and bank-aware memory coloring (CAMC): what the page allocator and others call
+ *
+ * Each hook is a static branch as long as nobody has colors. See Documentation/mm/camc.rst.
+ */
+#ifndef _LINUX_CAMC_H
+#define _LINUX_CAMC_H
+
+#include <linux/jump_label_ratelimit.h>
+#include <linux/mm_types.h>
+#include <linux/mmzone.h>
+#include <linux/pagevec.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <uapi/linux/camc.h>
+
+struct mem_cgroup;
+
+#ifdef CONFIG_CAMC
+
+extern struct static_key_false_deferred camc_key;
+
+/* What only mm/page_alloc.c can do; each is called with zone->lock held, interrupts off. */
+void camc_buddy_del(struct zone *zone, struct page *page, unsigned int order, int mt);
+void camc_buddy_add(struct zone *zone, struct page *page, unsigned int order, int mt);
+void camc_buddy_free(struct zone *zone, struct page *page, int mt);
+
+struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags);
+bool __camc_free(struct zone *zone, struct page *page);
+void __camc_free_folios(struct folio_batch *folios);
+void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order);
+void camc_drain(struct zone *zone);
+bool camc_taken(unsigned long pfn);
+bool camc_has_memory(const struct zone *zone);
+bool camc_owns(const struct page *page);
+bool camc_candidates(unsigned long *colors, bool any_node);
+bool camc_adopt(const struct page *page);
+void camc_foreign(void);
+void camc_exhausted(void);
+vm_fault_t __camc_fault(vm_fault_t fault);
+struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nodemask_t *nodes);
+void camc_fork(struct task_struct *child, unsigned long clone_flags);
+void __camc_exit(struct task_struct *task);
+void __camc_exec_begin(void);
+void __camc_exec(void);
+void camc_memcg_offline(struct mem_cgroup *memcg);
+long camc_prctl(unsigned long op, unsigned long policy, unsigned long size, unsigned long zero);
+long camc_mmap(unsigned long action);
+
+/* Free memory that NR_FREE_PAGES does not have, in pages */
+unsigned long camc_nr_free(void);
+unsigned long camc_nr_free_node(int nid);
+
+static inline bool camc_enabled(void)
+{
+	return static_branch_unlikely(&camc_key.key);
+}
+
+/*
+ * Has a request to be met from color lists? Only the task's own, not what it asks for while it
+ * reclaims memory of others (PF_MEMALLOC).
+ */
+static inline bool camc_colored(unsigned int order, int migratetype)
+{
+	return camc_enabled() && !order && migratetype == MIGRATE_MOVABLE &&
+	       unlikely(current->camc || current->camc_want) && in_task() &&
+	       !(current->flags & PF_MEMALLOC);
+}
+
+/* Large folios have pages of many colors: who can do without gets none. */
+static inline bool camc_refuses(gfp_t gfp, unsigned int order)
+{
+	return camc_enabled() && order && unlikely(current->camc) && in_task() &&
+	       (gfp & (__GFP_MOVABLE | __GFP_NOWARN | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL)) ==
+	       (__GFP_MOVABLE | __GFP_NOWARN);
+}
+
+/* A page that has passed free_pages_prepare(): true if it was taken. */
+static inline bool camc_free(struct zone *zone, struct page *page, unsigned int order)
+{
+	return camc_enabled() && !order && unlikely(current->camc) && in_task() &&
+	       __camc_free(zone, page);
+}
+
+/* The same for a batch, whose folios have their order in ->private. */
+static inline void camc_free_folios(struct folio_batch *folios)
+{
+	if (camc_enabled() && unlikely(current->camc) && in_task())
+		__camc_free_folios(folios);
+}
+
+/* A block comes to the free lists; zone->lock is held. */
+static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
+{
+	if (camc_enabled() && unlikely(zone->camc_watch))
+		__camc_freed(zone, pfn, order);
+}
+
+static inline bool camc_keeps_color(unsigned long pfn)
+{
+	return camc_enabled() && camc_taken(pfn);
+}
+
+/* What the task allocates until camc_resume() is not its own. */
+static inline struct camc_set *camc_pause(void)
+{
+	struct camc_set *set = current->camc;
+
+	if (unlikely(set))
+		WRITE_ONCE(current->camc, NULL);
+	return set;
+}
+
+static inline void camc_resume(struct camc_set *set)
+{
+	if (unlikely(set))
+		WRITE_ONCE(current->camc, set);
+}
+
+static inline vm_fault_t camc_fault(vm_fault_t fault)
+{
+	if (camc_enabled() && unlikely(fault & VM_FAULT_OOM))
+		return __camc_fault(fault);
+	return fault;
+}
+
+static inline void camc_exit(struct task_struct *task)
+{
+	if (unlikely(task->camc))
+		__camc_exit(task);
+}
+
+static inline void camc_exec_begin(void)
+{
+	if (camc_enabled())
+		__camc_exec_begin();
+}
+
+static inline void camc_exec(void)
+{
+	if (unlikely(current->camc))
+		__camc_exec();
+}
+
+#else
+
+static inline bool camc_colored(unsigned int order, int migratetype)
+{
+	return false;
+}
+
+static inline bool camc_refuses(gfp_t gfp, unsigned int order)
+{
+	return false;
+}
+
+static inline struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags)
+{
+	return NULL;
+}
+
+static inline bool camc_free(struct zone *zone, struct page *page, unsigned int order)
+{
+	return false;
+}
+
+static inline bool camc_keeps_color(unsigned long pfn)
+{
+	return false;
+}
+
+static inline vm_fault_t camc_fault(vm_fault_t fault)
+{
+	return fault;
+}
+
+static inline struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid,
+						    nodemask_t *nodes)
+{
+	return NULL;
+}
+
+static inline long camc_prctl(unsigned long op, unsigned long policy, unsigned long size,
+			      unsigned long zero)
+{
+	return -EINVAL;
+}
+
+static inline long camc_mmap(unsigned long action)
+{
+	return -ENODEV;
+}
+
+static inline struct camc_set *camc_pause(void) { return NULL; }
+static inline void camc_resume(struct camc_set *set) { }
+static inline void camc_free_folios(struct folio_batch *folios) { }
+static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
+static inline void camc_drain(struct zone *zone) { }
+static inline void camc_fork(struct task_struct *child, unsigned long clone_flags) { }
+static inline void camc_exit(struct task_struct *task) { }
+static inline void camc_exec_begin(void) { }
+static inline void camc_exec(void) { }
+static inline void camc_memcg_offline(struct mem_cgroup *memcg) { }
+static inline unsigned long camc_nr_free(void) { return 0; }
+static inline unsigned long camc_nr_free_node(int nid) { return 0; }
+
+#endif /* CONFIG_CAMC */
+#endif /* _LINUX_CAMC_H */

@@ -1,0 +1,845 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Controller- and bank-aware memory coloring (CAMC)
+ *
+ * After "NUMA-Aware Memory Coloring for Multicore Real-Time Systems" (Pan, Mueller), here "the
+ * paper". A task that has colors gets order-0 movable pages, which is all of its address
+ * space, from lists of free pages by color. This file keeps those lists; camc_map.c says
+ * which color a page has, camc_set.c who has which colors.
+ *
+ * A free page is on a color list, on a per-CPU list or in the buddy allocator. One on a color list
+ * is as one on a per-CPU list: it has passed free_pages_prepare(), has no reference, is not
+ * PageBuddy, and is not counted in NR_FREE_PAGES but in NR_FREE_COLORED.
+ *
+ * All lists of a zone, and struct camc_zone, are protected by zone->lock. What follows from that:
+ *
+ *   - A page goes from the buddy allocator to a color list, and back, within one hold of the lock,
+ *     and its pageblock's type is looked up within it. Isolation changes the type under the same
+ *     lock, so that a page of an isolated pageblock comes to no list. After
+ *     set_migratetype_isolate() and one drain none is left there, which is more than per-CPU
+ *     lists promise. (Refill mode "walk" holds a block in between, as anybody who just allocated
+ *     it would.)
+ *   - zone_pcp_disable() sets pcp->high_max of all CPUs to 0 and then drains: who frees looks at it
+ *     with the lock held, so either comes before the drain or sees 0.
+ *   - A drain takes a whole list aside at once, so it ends whoever refills, and camc_drain_mutex
+ *     makes the next one wait for what it has aside.
+ *
+ * current->camc and ->camc_want are written and read by their task only (/proc looks at the first
+ * under RCU, and sets are freed by RCU).
+ */
+
+#define pr_fmt(fmt) "camc: " fmt
+
+#include <linux/camc.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/page-isolation.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+#include "camc.h"
+
+/* Pages that one hold of a lock brings to the lists, or takes from them */
+#define CAMC_BATCH		16
+
+/* Blocks of one free list that are looked at, if the first ones did not do */
+#define CAMC_LOOK		8
+
+/* The largest block that pages are picked from; of a larger one, a part of that size */
+#define CAMC_PICK_ORDER		8
+
+/* Freed pages are kept on lists as long as these have less than one page in so many of the zone. */
+#define CAMC_KEEP		8
+
+/* Mode "walk" files no more than one page in so many. */
+#define CAMC_WALK_KEEP		4
+
+/* How long a color is believed to be used up at most, even if nobody freed a page of it */
+#define CAMC_FORGET		HZ
+
+DEFINE_STATIC_KEY_DEFERRED_FALSE(camc_key, HZ);
+
+const struct camc_map *camc_map;
+enum camc_refill camc_refill_mode;
+atomic_long_t camc_events[CAMC_NR_EVENTS];
+
+/* One drain at a time: see above. */
+static DEFINE_MUTEX(camc_drain_mutex);
+
+static unsigned int camc_color(const struct page *page)
+{
+	return camc_map_color(camc_map, page_to_pfn(page));
+}
+
+/* ------ lists ----------------------------------------------------------- */
+
+static void camc_list_add(struct zone *zone, struct page *page, unsigned int color, int mt)
+{
+	struct camc_zone *cz = zone->camc;
+	unsigned int kind = is_migrate_cma(mt) ? CAMC_CMA : CAMC_ANY;
+	struct camc_list *list = &cz->lists[kind][color];
+
+	list_add(&page->pcp_list, &list->pages);
+	list->nr++;
+	cz->nr++;
+	__mod_zone_page_state(zone, NR_FREE_COLORED, 1);
+}
+
+static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int alloc_flags)
+{
+	unsigned int kind, kinds = alloc_flags & ALLOC_CMA ? CAMC_KINDS : CAMC_CMA;
+	struct camc_zone *cz = zone->camc;
+
+	for (kind = CAMC_ANY; kind < kinds; kind++) {
+		struct camc_list *list = &cz->lists[kind][color];
+		struct page *page;
+
+		if (!list->nr)
+			continue;
+		page = list_first_entry(&list->pages, struct page, pcp_list);
+		list_del(&page->pcp_list);
+		list->nr--;
+		cz->nr--;
+		cz->stats[CAMC_ALLOCATED]++;
+		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
+		return page;
+	}
+	return NULL;
+}
+
+/* A page of one of the colors: O(colors of the map) */
+static struct page *camc_pop_any(struct zone *zone, const unsigned long *colors,
+				 unsigned int alloc_flags)
+{
+	struct page *page = NULL;
+	unsigned int color;
+
+	if (!zone->camc->nr)
+		return NULL;
+	for_each_set_bit(color, colors, camc_map->nr_colors) {
+		page = camc_pop(zone, color, alloc_flags);
+		if (page)
+			break;
+	}
+	return page;
+}
+
+unsigned long camc_nr_free(void)
+{
+	return global_zone_page_state(NR_FREE_COLORED);
+}
+
+unsigned long camc_nr_free_node(int nid)
+{
+	return sum_zone_node_page_state(nid, NR_FREE_COLORED);
+}
+
+/* ------ refill ---------------------------------------------------------- */
+
+/* How large a block yields about CAMC_BATCH pages of the colors */
+static unsigned int camc_pick_order(const unsigned long *colors)
+{
+	unsigned int mine = bitmap_weight(colors, camc_map->nr_colors);
+
+	return min(ilog2((CAMC_BATCH << camc_map->nr_bits) / max(mine, 1U) | 1), CAMC_PICK_ORDER);
+}
+
+/*
+ * Split a free block that has pages of the colors: those go to the lists, at most 2^CAMC_PICK_ORDER
+ * of them, all others back to the free lists in blocks as large as possible.
+ *
+ * No two of these are free buddies: their parent would have no page of the colors either, and
+ * would have been left whole. Nor is the first block's buddy to be merged with, since it is not
+ * free as a whole.
+ */
+static void camc_extract(struct zone *zone, struct page *page, unsigned int order, int mt,
+			 const unsigned long *colors)
+{
+	unsigned int pick = camc_pick_order(colors), nr = 0;
+	unsigned long pfn = page_to_pfn(page), end;
+
+	camc_buddy_del(zone, page, order, mt);
+	while (order > pick) {
+		unsigned long half = 1UL << --order;
+		bool first = camc_block_has(camc_map, pfn, order, colors);
+
+		camc_buddy_add(zone, pfn_to_page(first ? pfn + half : pfn), order, mt);
+		pfn += first ? 0 : half;
+	}
+	end = pfn + (1UL << order);
+	while (pfn < end) {
+		bool has = camc_block_has(camc_map, pfn, order, colors);
+
+		if (has && order) {
+			order--;
+			continue;
+		}
+		page = pfn_to_page(pfn);
+		if (has) {
+			camc_list_add(zone, page, camc_color(page), mt);
+			nr++;
+		} else {
+			camc_buddy_add(zone, page, order, mt);
+		}
+		pfn += 1UL << order;
+		/* the largest block that begins here: it ends within the one that is split */
+		order = __ffs(pfn);
+	}
+	zone->camc->stats[CAMC_REFILLS]++;
+	zone->camc->stats[CAMC_REFILLED] += nr;
+}
+
+/* Where the first blocks of each free list are looked for pages of @color, and @colors taken */
+struct camc_wish {
+	unsigned int color;
+	const unsigned long *colors;
+	unsigned int alloc_flags;
+};
+
+/* Look at the first @look blocks of each free list of a type, small ones first. */
+static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct camc_wish *wish)
+{
+	unsigned int order, seen;
+	struct page *page;
+
+	for (order = 0; order < NR_PAGE_ORDERS; order++) {
+		seen = 0;
+		list_for_each_entry(page, &zone->free_area[order].free_list[mt], buddy_list) {
+			if (camc_block_has_color(camc_map, page_to_pfn(page), order, wish->color)) {
+				camc_extract(zone, page, order, mt, wish->colors);
+				return true;
+			}
+			if (++seen == look)
+				break;
+		}
+	}
+	return false;
+}
+
+/* The same order of types as __rmqueue() has, but that no pageblock changes its type. */
+static bool camc_refill(struct zone *zone, const struct camc_wish *wish)
+{
+	bool cma = IS_ENABLED(CONFIG_CMA) && wish->alloc_flags & ALLOC_CMA;
+
+	if (cma && zone_page_state(zone, NR_FREE_CMA_PAGES) >
+	    zone_page_state(zone, NR_FREE_PAGES) / 2 &&
+	    camc_look(zone, MIGRATE_CMA, 1, wish))
+		return true;
+	if (camc_look(zone, MIGRATE_MOVABLE, 1, wish) ||
+	    (cma && camc_look(zone, MIGRATE_CMA, 1, wish)) ||
+	    camc_look(zone, MIGRATE_MOVABLE, CAMC_LOOK, wish) ||
+	    (cma && camc_look(zone, MIGRATE_CMA, CAMC_LOOK, wish)))
+		return true;
+	return !(wish->alloc_flags & ALLOC_NOFRAGMENT) &&
+	       (camc_look(zone, MIGRATE_RECLAIMABLE, 1, wish) ||
+		camc_look(zone, MIGRATE_UNMOVABLE, 1, wish));
+}
+
+/*
+ * Algorithms 2 and 3 of the paper, as they are meant: take the first block of the smallest order
+ * that has one, file each of its pages under its color, and go on until one of the task's is
+ * met. What the paper leaves open is bounded: pages per hold of the lock, and pages on lists,
+ * since they would be drained under pressure just to be filed again.
+ */
+static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned long *flags)
+{
+	struct camc_zone *cz = zone->camc;
+	unsigned int order;
+	bool found = false;
+
+	for (order = 0; order < NR_PAGE_ORDERS && !found; ) {
+		struct list_head *list = &zone->free_area[order].free_list[MIGRATE_MOVABLE];
+		unsigned long i;
+		struct page *page;
+		unsigned int color;
+		int mt;
+
+		if (cz->nr > zone_managed_pages(zone) / CAMC_WALK_KEEP)
+			return false;
+		if (list_empty(list)) {
+			order++;
+			continue;
+		}
+		page = list_first_entry(list, struct page, buddy_list);
+		camc_buddy_del(zone, page, order, MIGRATE_MOVABLE);
+		for (i = 0; i < 1UL << order; i++, page++) {
+			mt = get_pageblock_migratetype(page);
+			color = camc_color(page);
+			if (color == CAMC_NO_COLOR || is_migrate_isolate(mt)) {
+				camc_buddy_free(zone, page, mt);
+			} else {
+				camc_list_add(zone, page, color, mt);
+				found |= test_bit(color, colors);
+			}
+			if (i % CAMC_BATCH == CAMC_BATCH - 1) {
+				spin_unlock_irqrestore(&zone->lock, *flags);
+				spin_lock_irqsave(&zone->lock, *flags);
+			}
+		}
+		cz->stats[CAMC_REFILLS]++;
+		cz->stats[CAMC_REFILLED] += 1UL << order;
+	}
+	return found;
+}
+
+/* ------ the last pages of a color --------------------------------------- */
+
+/*
+ * What is used up stays so until a page of it is freed; who looks again for each
+ * page spends most of its time so. A search sets bits in @watch before it begins, each block
+ * that comes to the free lists clears those of its colors, and colors that are still
+ * watched when the search has seen the whole zone are empty, unless something was freed in
+ * the meantime that somebody watched: another search may have set the bit again. Before it comes
+ * to a search, colors that refills do not find any more are watched too, and are scarce.
+ */
+void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
+{
+	struct camc_zone *cz = zone->camc;
+	const struct camc_region *r = camc_region(camc_map, pfn);
+	unsigned int color;
+
+	if (!r)
+		return;
+	for_each_set_bit(color, cz->watch, camc_map->nr_colors) {
+		if (test_bit(color ^ camc_region_color(r, pfn), r->span[order])) {
+			__clear_bit(color, cz->watch);
+			__clear_bit(color, cz->scarce);
+			__clear_bit(color, cz->empty);
+			cz->missed++;
+		}
+	}
+	zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
+}
+
+/* Memory that was isolated comes back unnoticed. */
+static void camc_forget(struct zone *zone)
+{
+	struct camc_zone *cz = zone->camc;
+
+	if (!zone->camc_watch || time_before(jiffies, cz->forget))
+		return;
+	bitmap_zero(cz->watch, CAMC_MAX_COLORS);
+	bitmap_zero(cz->scarce, CAMC_MAX_COLORS);
+	bitmap_zero(cz->empty, CAMC_MAX_COLORS);
+	zone->camc_watch = false;
+}
+
+/* Is nothing left of all of these colors? */
+static bool camc_used_up(struct zone *zone, const unsigned long *colors)
+{
+	unsigned int color, nr = camc_map->nr_colors;
+	struct camc_zone *cz = zone->camc;
+
+	for_each_and_bit(color, colors, cz->has, nr)
+		if (!test_bit(color, cz->empty))
+			return false;
+	return true;
+}
+
+static void camc_watch(struct zone *zone, unsigned int color)
+{
+	struct camc_zone *cz = zone->camc;
+
+	if (!zone->camc_watch)
+		cz->forget = jiffies + CAMC_FORGET;
+	__set_bit(color, cz->watch);
+	zone->camc_watch = true;
+}
+
+/* Split the first free block of a pageblock that has pages of the colors. */
+static bool camc_search_block(struct zone *zone, unsigned long pfn, unsigned int alloc_flags,
+			      const unsigned long *colors)
+{
+	unsigned long end = min(pageblock_end_pfn(pfn), zone_end_pfn(zone));
+	struct page *page = pfn_to_online_page(pfn);
+	int mt;
+
+	if (!page || page_zone(page) != zone)
+		return false;
+	mt = get_pageblock_migratetype(page);
+	if (mt >= MIGRATE_PCPTYPES && !(is_migrate_cma(mt) && alloc_flags & ALLOC_CMA))
+		return false;
+	while (pfn < end) {
+		unsigned int order = 0;
+
+		page = pfn_to_page(pfn);
+		if (PageBuddy(page)) {
+			order = buddy_order(page);
+			if (camc_block_has(camc_map, pfn, order, colors)) {
+				camc_extract(zone, page, order, mt, colors);
+				return true;
+			}
+		}
+		pfn += 1UL << order;
+	}
+	return false;
+}
+
+/*
+ * Search the zone, a pageblock per hold of the lock, from where the last search ended. May sleep.
+ * O(pages of the zone), but a color that was found to be used up is not searched for again.
+ */
+static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
+				const unsigned long *colors)
+{
+	unsigned long start = pageblock_start_pfn(zone->zone_start_pfn), flags;
+	unsigned long left = DIV_ROUND_UP(zone_end_pfn(zone) - start, pageblock_nr_pages);
+	struct camc_zone *cz = zone->camc;
+	unsigned long missed, pfn;
+	struct page *page = NULL;
+	unsigned int color;
+
+	spin_lock_irqsave(&zone->lock, flags);
+	for_each_set_bit(color, colors, camc_map->nr_colors)
+		camc_watch(zone, color);
+	missed = cz->missed;
+	/* Others search at the same time, for other colors: each goes all the way. */
+	pfn = cz->scan;
+	while (left-- && !page) {
+		if (pfn < start || pfn >= zone_end_pfn(zone))
+			pfn = start;
+		cz->scan = pfn;
+		if (!camc_search_block(zone, pfn, alloc_flags, colors))
+			pfn += pageblock_nr_pages;
+		cz->stats[CAMC_SCANNED]++;
+		page = camc_pop_any(zone, colors, alloc_flags);
+		if (!page) {
+			spin_unlock_irqrestore(&zone->lock, flags);
+			cond_resched();
+			spin_lock_irqsave(&zone->lock, flags);
+		}
+	}
+	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
+	if (!page && missed == cz->missed && (!IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA))
+		for_each_and_bit(color, colors, cz->watch, camc_map->nr_colors)
+			__set_bit(color, cz->empty);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	return page;
+}
+
+/* ------ allocation and freeing ------------------------------------------ */
+
+static const unsigned long *camc_colors(void)
+{
+	return current->camc_want ?: current->camc->colors;
+}
+
+bool camc_has_memory(const struct zone *zone)
+{
+	return zone->camc && bitmap_intersects(camc_colors(), zone->camc->has,
+					       camc_map->nr_colors);
+}
+
+bool camc_owns(const struct page *page)
+{
+	unsigned int color = camc_color(page);
+
+	return color != CAMC_NO_COLOR && test_bit(color, current->camc->colors);
+}
+
+/* The color that is to be used next, or CAMC_NO_COLOR if all are scarce */
+static unsigned int camc_next(const struct camc_zone *cz, const unsigned long *colors)
+{
+	unsigned int color, tries, nr = camc_map->nr_colors;
+
+	color = current->camc_last;
+	for (tries = 0; tries < nr; tries++) {
+		color = find_next_bit(colors, nr, color + 1);
+		if (color >= nr)
+			color = find_first_bit(colors, nr);
+		if (test_bit(color, cz->has) && !test_bit(color, cz->scarce))
+			return color;
+		if (color == current->camc_last)
+			break;
+	}
+	return CAMC_NO_COLOR;
+}
+
+/*
+ * A page of the next color, so that all of them are used alike. If there is none, @scarce may be
+ * said: the request is one that may have any page.
+ */
+static struct page *camc_rmqueue_next(struct zone *zone, struct camc_wish *wish, bool scarce)
+{
+	struct camc_zone *cz = zone->camc;
+	struct page *page;
+
+	current->camc_last = wish->color;
+	page = camc_pop(zone, wish->color, wish->alloc_flags);
+	if (!page && camc_refill(zone, wish))
+		page = camc_pop(zone, wish->color, wish->alloc_flags);
+	if (!page && scarce) {
+		camc_watch(zone, wish->color);
+		__set_bit(wish->color, cz->scarce);
+	}
+	return page;
+}
+
+/*
+ * A page of the colors of the task, or NULL: for get_page_from_freelist(), which looked at
+ * watermarks, and will check and prepare it. O(1) if there is one on the lists. Without
+ * ALLOC_NOFRAGMENT and with __GFP_DIRECT_RECLAIM, NULL means that there is none in the zone.
+ */
+struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags)
+{
+	struct camc_wish wish = { .colors = camc_colors(), .alloc_flags = alloc_flags };
+	bool all = !IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA, used_up;
+	unsigned int failed = 0;
+	unsigned long flags;
+	struct page *page;
+
+	all = all && !(alloc_flags & ALLOC_NOFRAGMENT);
+	if (!camc_has_memory(zone))
+		return NULL;
+	spin_lock_irqsave(&zone->lock, flags);
+	camc_forget(zone);
+	if (READ_ONCE(camc_refill_mode) == CAMC_WALK) {
+		page = camc_pop_any(zone, wish.colors, alloc_flags);
+		if (!page && camc_walk(zone, wish.colors, &flags))
+			page = camc_pop_any(zone, wish.colors, alloc_flags);
+		if (page)
+			goto out;
+	}
+	for (;;) {
+		wish.color = camc_next(zone->camc, wish.colors);
+		if (wish.color != CAMC_NO_COLOR)
+			page = camc_rmqueue_next(zone, &wish, all);
+		else
+			page = camc_pop_any(zone, wish.colors, alloc_flags);
+		if (page || wish.color == CAMC_NO_COLOR ||
+		    ++failed >= bitmap_weight(wish.colors, camc_map->nr_colors))
+			break;
+		/* one refill a hold of the lock */
+		spin_unlock_irqrestore(&zone->lock, flags);
+		spin_lock_irqsave(&zone->lock, flags);
+	}
+out:
+	used_up = !page && camc_used_up(zone, wish.colors);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	if (!page && !used_up && !(alloc_flags & ALLOC_NOFRAGMENT) &&
+	    gfpflags_allow_blocking(gfp))
+		page = camc_search(zone, alloc_flags, wish.colors);
+	return page;
+}
+
+/*
+ * Take a page of the task's colors that is being freed. One that stays on a per-CPU list keeps its
+ * buddies apart, so what does not go to a color list is merged at once: when the task
+ * exits, and when the lists have enough. Called with zone->lock held.
+ */
+static bool camc_take(struct zone *zone, struct page *page)
+{
+	struct camc_zone *cz = zone->camc;
+	int mt = get_pageblock_migratetype(page);
+
+	/* What is isolated has ways of its own. */
+	if (is_migrate_isolate(mt))
+		return false;
+	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) || cz->nr >= cz->max ||
+	    !READ_ONCE(raw_cpu_ptr(zone->per_cpu_pageset)->high_max)) {
+		camc_buddy_free(zone, page, mt);
+	} else {
+		camc_list_add(zone, page, camc_color(page), mt);
+		cz->stats[CAMC_RETURNED]++;
+	}
+	__count_vm_event(PGFREE);
+	return true;
+}
+
+bool __camc_free(struct zone *zone, struct page *page)
+{
+	unsigned long flags;
+	bool taken;
+
+	if (!zone->camc || !camc_owns(page))
+		return false;
+	spin_lock_irqsave(&zone->lock, flags);
+	taken = camc_take(zone, page);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	return taken;
+}
+
+/* What is left in the batch is others' to free. */
+void __camc_free_folios(struct folio_batch *folios)
+{
+	unsigned int i = 0, left = 0, end;
+	unsigned long flags;
+
+	while (i < folios->nr) {
+		struct zone *zone = folio_zone(folios->folios[i]);
+
+		if (!zone->camc) {
+			folios->folios[left++] = folios->folios[i++];
+			continue;
+		}
+		end = min(i + CAMC_BATCH, (unsigned int)folios->nr);
+		spin_lock_irqsave(&zone->lock, flags);
+		for (; i < end && folio_zone(folios->folios[i]) == zone; i++) {
+			struct folio *folio = folios->folios[i];
+
+			/* ->private is the order */
+			if (folio->private || !camc_owns(&folio->page) ||
+			    !camc_take(zone, &folio->page))
+				folios->folios[left++] = folio;
+		}
+		spin_unlock_irqrestore(&zone->lock, flags);
+	}
+	folios->nr = left;
+}
+
+/*
+ * Where a page of a taken color is to be moved, so that it keeps its color. NULL: any
+ * page will do, since there is none of the color, or nobody has it.
+ */
+struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nodemask_t *nodes)
+{
+	DECLARE_BITMAP(colors, CAMC_MAX_COLORS);
+	unsigned int color = camc_color(&src->page);
+	struct camc_set *set = camc_pause();
+	struct folio *folio;
+
+	bitmap_zero(colors, CAMC_MAX_COLORS);
+	__set_bit(color, colors);
+	gfp = (gfp & ~(__GFP_RETRY_MAYFAIL | __GFP_NOFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
+	current->camc_want = colors;
+	folio = __folio_alloc(gfp, 0, nid, nodes);
+	current->camc_want = NULL;
+	camc_resume(set);
+	/* Reclaim that moves pages to another tier asks for any. */
+	camc_count(folio && camc_color(&folio->page) == color ? CAMC_KEPT : CAMC_LOST);
+	return folio;
+}
+
+/* ------ at the end of the colors ---------------------------------------- */
+
+void camc_foreign(void)
+{
+	camc_count(CAMC_FOREIGN);
+}
+
+/* The allocation fails for want of colors: a fault ends by SIGBUS, or it would be repeated. */
+void camc_exhausted(void)
+{
+	camc_count(CAMC_EXHAUSTED);
+	current->camc_failed = true;
+}
+
+vm_fault_t __camc_fault(vm_fault_t fault)
+{
+	if (!current->camc || !current->camc_failed || task_in_memcg_oom(current))
+		return fault;
+	current->camc_failed = false;
+	return (fault & ~VM_FAULT_OOM) | VM_FAULT_SIGBUS;
+}
+
+/* ------ drain ----------------------------------------------------------- */
+
+static void camc_drain_list(struct zone *zone, struct camc_list *list)
+{
+	struct camc_zone *cz = zone->camc;
+	unsigned long flags;
+	LIST_HEAD(aside);
+
+	spin_lock_irqsave(&zone->lock, flags);
+	list_splice_init(&list->pages, &aside);
+	list->nr = 0;
+	while (!list_empty(&aside)) {
+		struct page *page = list_last_entry(&aside, struct page, pcp_list);
+
+		list_del(&page->pcp_list);
+		camc_buddy_free(zone, page, get_pageblock_migratetype(page));
+		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
+		cz->nr--;
+		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
+			spin_unlock_irqrestore(&zone->lock, flags);
+			cond_resched();
+			spin_lock_irqsave(&zone->lock, flags);
+		}
+	}
+	spin_unlock_irqrestore(&zone->lock, flags);
+}
+
+/* Bring what the lists of the zone have of these colors (NULL: of all) back. */
+static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
+{
+	struct camc_zone *cz = zone->camc;
+	unsigned int kind, color;
+
+	/* Who needs the drain to be complete did what it has to come after, such as isolation. */
+	if (!cz || !data_race(cz->nr))
+		return;
+	for (kind = 0; kind < CAMC_KINDS; kind++)
+		for (color = 0; color < camc_map->nr_colors; color++)
+			if (!colors || test_bit(color, colors))
+				camc_drain_list(zone, &cz->lists[kind][color]);
+}
+
+void camc_drain_colors(const unsigned long *colors)
+{
+	struct zone *zone;
+
+	mutex_lock(&camc_drain_mutex);
+	for_each_populated_zone(zone)
+		camc_drain_zone(zone, colors);
+	mutex_unlock(&camc_drain_mutex);
+}
+
+/* All pages that are on the color lists of the zone (NULL: of all) go back. May sleep. */
+void camc_drain(struct zone *zone)
+{
+	if (!zone) {
+		camc_drain_colors(NULL);
+		return;
+	}
+	mutex_lock(&camc_drain_mutex);
+	camc_drain_zone(zone, NULL);
+	mutex_unlock(&camc_drain_mutex);
+}
+
+static unsigned long camc_shrink_count(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	return camc_nr_free_node(sc->nid) ?: SHRINK_EMPTY;
+}
+
+static unsigned long camc_shrink_scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	unsigned long before = camc_nr_free_node(sc->nid), after;
+	struct zone *zone;
+
+	/* All of it: it is free memory, and others already look for some. */
+	for_each_populated_zone(zone)
+		if (zone_to_nid(zone) == sc->nid)
+			camc_drain(zone);
+	after = camc_nr_free_node(sc->nid);
+	return before > after ? before - after : SHRINK_STOP;
+}
+
+/* ------ load, fill ------------------------------------------------------ */
+
+/*
+ * Have @nr pages of the colors on the lists, as far as there are, and the lists may have: how many
+ * there are then. May sleep.
+ */
+unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
+{
+	unsigned long flags, sum = 0;
+	unsigned int kind, color, tries;
+	struct zone *zone;
+
+	for_each_populated_zone(zone) {
+		struct camc_zone *cz = zone->camc;
+		struct camc_wish wish = { .color = 0, .colors = colors };
+		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
+
+		while (more) {
+			unsigned long here = 0;
+
+			spin_lock_irqsave(&zone->lock, flags);
+			for_each_set_bit(color, colors, camc_map->nr_colors)
+				for (kind = 0; kind < CAMC_KINDS; kind++)
+					here += cz->lists[kind][color].nr;
+			more = sum + here < nr && cz->nr < cz->max &&
+			       zone_page_state(zone, NR_FREE_PAGES) > high_wmark_pages(zone);
+			/* all of them in turn, until one after the other had none */
+			for (tries = 0; more && tries < camc_map->nr_colors; tries++) {
+				wish.color = find_next_bit(colors, camc_map->nr_colors,
+							   wish.color + 1);
+				if (wish.color >= camc_map->nr_colors)
+					wish.color = find_first_bit(colors, camc_map->nr_colors);
+				if (camc_refill(zone, &wish))
+					break;
+				spin_unlock_irqrestore(&zone->lock, flags);
+				spin_lock_irqsave(&zone->lock, flags);
+			}
+			more = more && tries < camc_map->nr_colors;
+			spin_unlock_irqrestore(&zone->lock, flags);
+			if (!more)
+				sum += here;
+			cond_resched();
+		}
+	}
+	return sum;
+}
+
+static void camc_zone_free(struct camc_zone *cz)
+{
+	unsigned int kind;
+
+	if (!cz)
+		return;
+	for (kind = 0; kind < CAMC_KINDS; kind++)
+		kvfree(cz->lists[kind]);
+	kvfree(cz->total);
+	kfree(cz);
+}
+
+static struct camc_zone *camc_zone_create(const struct camc_map *map, struct zone *zone)
+{
+	unsigned int kind, color, nr = map->nr_colors;
+	struct camc_zone *cz = kzalloc(sizeof(*cz), GFP_KERNEL);
+	unsigned long pfn;
+
+	if (!cz)
+		return NULL;
+	cz->total = kvcalloc(nr, sizeof(*cz->total), GFP_KERNEL);
+	for (kind = 0; kind < CAMC_KINDS; kind++) {
+		cz->lists[kind] = kvcalloc(nr, sizeof(*cz->lists[kind]), GFP_KERNEL);
+		if (!cz->lists[kind] || !cz->total) {
+			camc_zone_free(cz);
+			return NULL;
+		}
+		for (color = 0; color < nr; color++)
+			INIT_LIST_HEAD(&cz->lists[kind][color].pages);
+	}
+	for (pfn = zone->zone_start_pfn; pfn < zone_end_pfn(zone); pfn++) {
+		struct page *page = pfn_to_online_page(pfn);
+
+		color = camc_map_color(map, pfn);
+		if (page && page_zone(page) == zone && color != CAMC_NO_COLOR) {
+			cz->total[color]++;
+			__set_bit(color, cz->has);
+		}
+		if (!(pfn % pageblock_nr_pages))
+			cond_resched();
+	}
+	cz->max = zone_managed_pages(zone) / CAMC_KEEP;
+	cz->scan = zone->zone_start_pfn;
+	return cz;
+}
+
+/*
+ * Begin to use a map, for good. Zones that get their first memory later have no colored pages.
+ * Called once, before there are sets.
+ */
+int camc_load(const struct camc_map *map)
+{
+	struct shrinker *shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE, "mm-camc");
+	struct zone *zone;
+
+	if (!shrinker)
+		return -ENOMEM;
+	get_online_mems();
+	for_each_populated_zone(zone) {
+		zone->camc = camc_zone_create(map, zone);
+		if (!zone->camc)
+			goto free;
+	}
+	put_online_mems();
+	camc_sets_init(map);
+	/* Pairs with camc_loaded(): whoever sees the map may make sets. */
+	smp_store_release(&camc_map, map);
+	shrinker->count_objects = camc_shrink_count;
+	shrinker->scan_objects = camc_shrink_scan;
+	shrinker_register(shrinker);
+	return 0;
+
+free:
+	for_each_populated_zone(zone) {
+		camc_zone_free(zone->camc);
+		zone->camc = NULL;
+	}
+	put_online_mems();
+	shrinker_free(shrinker);
+	return -ENOMEM;
+}

@@ -1,0 +1,773 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CAMC: who has which colors, and how programs and administrators say so
+ *
+ * A set of colors is shared by references: of each thread that has it (current->camc), and of a
+ * memory cgroup. Only the thread itself changes its reference, so that it may use it without a
+ * lock; what it inherits is copied by fork, before the child runs. The last reference gives the
+ * colors back. A set can only grow.
+ *
+ * camc_mutex protects @camc_users, the list of sets and what is in them. It is taken in page
+ * faults, and nothing is allocated or freed with it held.
+ */
+
+#define pr_fmt(fmt) "camc: " fmt
+
+#include <linux/camc.h>
+#include <linux/cgroup.h>
+#include <linux/kobject.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/pid.h>
+#include <linux/proc_fs.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/coredump.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+#include <linux/uaccess.h>
+
+#include "camc.h"
+
+#define CAMC_SET_FLAGS		(CAMC_STRICT | CAMC_FORK | CAMC_EXEC | CAMC_SHARE)
+
+/* See above; a leaf but for zone->lock */
+DEFINE_MUTEX(camc_mutex);
+LIST_HEAD(camc_sets);
+
+/* How many colors sets of tasks without CAP_SYS_RESOURCE may have together, and have */
+unsigned int camc_limit;
+static unsigned int camc_nr_limited;
+
+static unsigned int camc_last_id;
+
+/* How many sets have each color; written under camc_mutex */
+static u16 camc_users[CAMC_MAX_COLORS];
+
+/* ------ who has what ---------------------------------------------------- */
+
+/* Has anybody the color of the page? It may change at once. */
+bool camc_taken(unsigned long pfn)
+{
+	unsigned int color = camc_map_color(camc_map, pfn);
+
+	return color != CAMC_NO_COLOR && READ_ONCE(camc_users[color]);
+}
+
+/* Pages that a node (NUMA_NO_NODE: the machine) has of a color: O(zones) */
+static unsigned long camc_total(unsigned int color, int nid)
+{
+	unsigned long sum = 0;
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		if (zone->camc && (nid == NUMA_NO_NODE || zone_to_nid(zone) == nid))
+			sum += zone->camc->total[color];
+	return sum;
+}
+
+unsigned int camc_nr_taken(void)
+{
+	unsigned int color, sum = 0;
+
+	for (color = 0; color < CAMC_MAX_COLORS; color++)
+		sum += !!READ_ONCE(camc_users[color]);
+	return sum;
+}
+
+/* The default limit: half of the colors that have memory */
+void camc_sets_init(const struct camc_map *map)
+{
+	unsigned int color, sum = 0;
+
+	for (color = 0; color < map->nr_colors; color++)
+		sum += !!camc_total(color, NUMA_NO_NODE);
+	camc_limit = sum / 2;
+}
+
+static void camc_use(struct camc_set *set, unsigned int color)
+{
+	WRITE_ONCE(camc_users[color], camc_users[color] + 1);
+	camc_nr_limited += set->limited;
+}
+
+static void camc_unuse(struct camc_set *set, unsigned int color)
+{
+	WRITE_ONCE(camc_users[color], camc_users[color] - 1);
+	camc_nr_limited -= set->limited;
+}
+
+/* How many sets have a color, but for one (or NULL) that is about to be given back */
+static unsigned int camc_others(unsigned int color, const struct camc_set *old)
+{
+	return camc_users[color] - (old && test_bit(color, old->colors));
+}
+
+/* Add @nr colors of the set's node that the fewest sets have. */
+static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_set *old)
+{
+	unsigned int color, best;
+
+	while (nr--) {
+		best = CAMC_NO_COLOR;
+		for (color = 0; color < camc_map->nr_colors; color++) {
+			if (test_bit(color, set->colors) || !camc_total(color, set->nid) ||
+			    (camc_others(color, old) && !(set->flags & CAMC_SHARE)))
+				continue;
+			if (best == CAMC_NO_COLOR ||
+			    camc_others(color, old) < camc_others(best, old))
+				best = color;
+		}
+		if (best == CAMC_NO_COLOR)
+			return -EBUSY;
+		__set_bit(best, set->colors);
+	}
+	return 0;
+}
+
+static int camc_check(const struct camc_set *set, const struct camc_set *old)
+{
+	unsigned int color, nr = bitmap_weight(set->colors, CAMC_MAX_COLORS) + camc_nr_limited;
+
+	if (old && old->limited)
+		nr -= bitmap_weight(old->colors, CAMC_MAX_COLORS);
+
+	for_each_set_bit(color, set->colors, CAMC_MAX_COLORS) {
+		if (color >= camc_map->nr_colors || !camc_total(color, NUMA_NO_NODE))
+			return -ERANGE;
+		if (camc_others(color, old) && !(set->flags & CAMC_SHARE))
+			return -EBUSY;
+	}
+	if (set->limited && nr > camc_limit)
+		return -EDQUOT;
+	return 0;
+}
+
+static void camc_use_all(struct camc_set *set, bool use)
+{
+	unsigned int color;
+
+	for_each_set_bit(color, set->colors, CAMC_MAX_COLORS)
+		use ? camc_use(set, color) : camc_unuse(set, color);
+}
+
+static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
+			    struct camc_set *old)
+{
+	int err = 0;
+
+	guard(mutex)(&camc_mutex);
+	/* If nobody else has the old set, its colors are free to choose. */
+	if (old && refcount_read(&old->ref) > 1)
+		old = NULL;
+	if (policy->flags & CAMC_AUTO)
+		err = camc_choose(set, policy->nr_colors, old);
+	if (!err)
+		err = camc_check(set, old);
+	if (!err) {
+		camc_use_all(set, true);
+		set->id = ++camc_last_id;
+		list_add_tail(&set->siblings, &camc_sets);
+	}
+	return err;
+}
+
+/* Is the policy in itself right? */
+static int camc_check_policy(const struct camc_policy *policy)
+{
+	bool some = memchr_inv(policy->colors, 0, sizeof(policy->colors));
+
+	if (policy->flags & ~(CAMC_SET_FLAGS | CAMC_AUTO) || policy->nr_pages)
+		return -EINVAL;
+	if (policy->flags & CAMC_AUTO ? some || !policy->nr_colors : !some)
+		return -EINVAL;
+	if (policy->nr_colors > CAMC_MAX_COLORS)
+		return policy->flags & CAMC_AUTO ? -EBUSY : -EINVAL;
+	if (policy->node != CAMC_NODE_LOCAL &&
+	    (policy->node < 0 || policy->node >= MAX_NUMNODES || !node_online(policy->node)))
+		return -ERANGE;
+	return 0;
+}
+
+/**
+ * camc_set_create - a set of colors, with one reference
+ * @policy: what is wanted
+ * @old: what the caller gives back then, or NULL
+ *
+ * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors^2)
+ * with CAMC_AUTO.
+ */
+struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old)
+{
+	struct camc_set *set;
+	unsigned int i;
+	int err;
+
+	if (!camc_loaded())
+		return ERR_PTR(-ENODEV);
+	err = camc_check_policy(policy);
+	if (err)
+		return ERR_PTR(err);
+	set = kzalloc(sizeof(*set), GFP_KERNEL);
+	if (!set)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&set->ref, 1);
+	set->flags = policy->flags & CAMC_SET_FLAGS;
+	set->limited = !capable(CAP_SYS_RESOURCE);
+	set->nid = policy->node == CAMC_NODE_LOCAL ? numa_node_id() : policy->node;
+	for (i = 0; i < CAMC_MAX_COLORS; i++)
+		if (policy->colors[i / 64] & BIT_ULL(i % 64))
+			__set_bit(i, set->colors);
+	err = camc_take_colors(set, policy, old);
+	if (err) {
+		kfree(set);
+		return ERR_PTR(err);
+	}
+	static_branch_deferred_inc(&camc_key);
+	return set;
+}
+
+/* Give a reference back. May sleep. The last one brings the free pages of the colors home. */
+void camc_set_put(struct camc_set *set)
+{
+	unsigned int color;
+
+	if (!refcount_dec_and_mutex_lock(&set->ref, &camc_mutex))
+		return;
+	list_del(&set->siblings);
+	camc_use_all(set, false);
+	/* And what a search for one more color, a migration, or mode "walk" left of others */
+	for (color = 0; color < CAMC_MAX_COLORS; color++)
+		__assign_bit(color, set->colors, !camc_users[color]);
+	mutex_unlock(&camc_mutex);
+	camc_drain_colors(set->colors);
+	static_branch_slow_dec_deferred(&camc_key);
+	kfree_rcu(set, rcu);
+}
+
+/* ------ one more color -------------------------------------------------- */
+
+/*
+ * From which colors the task may get one more, in bits of @colors: of its node, or of all. False:
+ * there are none. May sleep.
+ */
+bool camc_candidates(unsigned long *colors, bool any_node)
+{
+	struct camc_set *set = current->camc;
+	unsigned int color;
+	bool some = false;
+
+	bitmap_zero(colors, CAMC_MAX_COLORS);
+	if (set->flags & CAMC_STRICT)
+		return false;
+	guard(mutex)(&camc_mutex);
+	if (set->limited && camc_nr_limited >= camc_limit)
+		return false;
+	for (color = 0; color < camc_map->nr_colors; color++) {
+		if (!camc_users[color] && camc_total(color, any_node ? NUMA_NO_NODE : set->nid)) {
+			__set_bit(color, colors);
+			some = true;
+		}
+	}
+	return some;
+}
+
+/* The color of this page, which was a candidate, is the task's from now on; false: it is taken. */
+bool camc_adopt(const struct page *page)
+{
+	unsigned int color = camc_map_color(camc_map, page_to_pfn(page));
+	struct camc_set *set = current->camc;
+
+	guard(mutex)(&camc_mutex);
+	/* Another thread of the set may have been faster. */
+	if (test_bit(color, set->colors))
+		return true;
+	if (camc_users[color] || (set->limited && camc_nr_limited >= camc_limit))
+		return false;
+	camc_use(set, color);
+	set_bit(color, set->colors);
+	camc_count(CAMC_SPILLED);
+	return true;
+}
+
+/* ------ fork, exec, exit ------------------------------------------------ */
+
+/* Where fork cannot fail any more. A child by vfork() shares until execve(), as a thread does. */
+void camc_fork(struct task_struct *child, unsigned long clone_flags)
+{
+	struct camc_set *set = child->camc;
+
+	child->camc_want = NULL;
+	if (!set)
+		return;
+	if (clone_flags & CLONE_VM || set->flags & CAMC_FORK)
+		refcount_inc(&set->ref);
+	else
+		child->camc = NULL;
+}
+
+static void camc_change(struct task_struct *task, struct camc_set *set)
+{
+	struct camc_set *old = task->camc;
+
+	WRITE_ONCE(task->camc, set);
+	task->camc_failed = false;
+	if (old)
+		camc_set_put(old);
+}
+
+/* After exit_mm(), whose pages go back as those of a colored task */
+void __camc_exit(struct task_struct *task)
+{
+	camc_change(task, NULL);
+}
+
+#ifdef CONFIG_MEMCG
+/* A reference to the set of the nearest cgroup that has one, or NULL */
+static struct camc_set *camc_memcg_get(void)
+{
+	struct camc_set *set = NULL;
+	struct mem_cgroup *memcg;
+
+	guard(rcu)();
+	for (memcg = mem_cgroup_from_task(current); memcg && !set;
+	     memcg = parent_mem_cgroup(memcg)) {
+		/* One that is on its way out was replaced before. */
+		do {
+			set = READ_ONCE(memcg->camc);
+		} while (set && !refcount_inc_not_zero(&set->ref));
+	}
+	return set;
+}
+#else
+static struct camc_set *camc_memcg_get(void)
+{
+	return NULL;
+}
+#endif
+
+/* Before the new program gets its first page, which holds its arguments */
+void __camc_exec_begin(void)
+{
+	if (!current->camc)
+		WRITE_ONCE(current->camc, camc_memcg_get());
+}
+
+/*
+ * The task has its new address space, whose pages khugepaged has to leave alone: the kernel's
+ * threads have no colors.
+ */
+void __camc_exec(void)
+{
+	if (current->camc->flags & CAMC_EXEC)
+		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+	else
+		camc_change(current, NULL);
+}
+
+/* ------ prctl, mmap ----------------------------------------------------- */
+
+static long camc_set_current(const struct camc_policy *policy)
+{
+	struct camc_set *set = camc_set_create(policy, current->camc);
+
+	if (IS_ERR(set))
+		return PTR_ERR(set);
+	camc_change(current, set);
+	if (current->mm)
+		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+	return 0;
+}
+
+static void camc_describe(struct camc_policy *policy)
+{
+	struct camc_set *set = current->camc;
+	unsigned int color;
+
+	memset(policy, 0, sizeof(*policy));
+	policy->node = CAMC_NODE_LOCAL;
+	if (!set)
+		return;
+	policy->flags = set->flags;
+	policy->node = set->nid;
+	for_each_set_bit(color, set->colors, CAMC_MAX_COLORS) {
+		policy->colors[color / 64] |= BIT_ULL(color % 64);
+		policy->nr_colors++;
+	}
+}
+
+long camc_prctl(unsigned long op, unsigned long arg, unsigned long size, unsigned long zero)
+{
+	void __user *user = (void __user *)arg;
+	struct camc_policy policy;
+	unsigned long nr_pages = 0;
+	int err;
+
+	if (zero || op < CAMC_SET || op > CAMC_FILL)
+		return -EINVAL;
+	if (op == CAMC_CLEAR) {
+		if (arg || size)
+			return -EINVAL;
+		camc_change(current, NULL);
+		return 0;
+	}
+	if (size < CAMC_POLICY_SIZE_VER0)
+		return -EINVAL;
+	BUILD_BUG_ON(sizeof(policy) != CAMC_POLICY_SIZE_VER0);
+	err = copy_struct_from_user(&policy, sizeof(policy), user, size);
+	if (err)
+		return err;
+	if (!camc_loaded())
+		return -ENODEV;
+	if (op == CAMC_SET) {
+		err = camc_set_current(&policy);
+		if (err)
+			return err;
+	} else if (op == CAMC_FILL) {
+		if (!current->camc)
+			return -ESRCH;
+		nr_pages = camc_fill(current->camc->colors, policy.nr_pages);
+	}
+	camc_describe(&policy);
+	policy.nr_pages = nr_pages;
+	return copy_to_user(user, &policy, sizeof(policy)) ? -EFAULT : 0;
+}
+
+/* The call of the paper: see PROT_CAMC. */
+long camc_mmap(unsigned long action)
+{
+	struct camc_policy policy = {
+		.flags = CAMC_AUTO | CAMC_FORK | CAMC_EXEC,
+		.node = CAMC_NODE_LOCAL,
+	};
+
+	if (action == CAMC_MMAP_OFF) {
+		camc_change(current, NULL);
+		return 0;
+	}
+	if (action < CAMC_MMAP_ON || action >= CAMC_MMAP_ON + CAMC_MAX_COLORS)
+		return -EINVAL;
+	policy.nr_colors = max(action - CAMC_MMAP_ON, 1UL);
+	return camc_set_current(&policy);
+}
+
+/* ------ memory cgroups -------------------------------------------------- */
+
+#ifdef CONFIG_MEMCG
+/* When the cgroup is removed; what is left of it may stay for long. */
+void camc_memcg_offline(struct mem_cgroup *memcg)
+{
+	struct camc_set *set = xchg(&memcg->camc, NULL);
+
+	if (set)
+		camc_set_put(set);
+}
+
+static int camc_parse_policy(char *text, struct camc_policy *policy)
+{
+	DECLARE_BITMAP(colors, CAMC_MAX_COLORS);
+	unsigned int color;
+	char *word = strsep(&text, " ");
+
+	*policy = (struct camc_policy){ .flags = CAMC_FORK | CAMC_EXEC, .node = CAMC_NODE_LOCAL };
+	if (!strcmp(word, "auto")) {
+		word = strsep(&text, " ");
+		if (!word || kstrtou32(word, 10, &policy->nr_colors))
+			return -EINVAL;
+		policy->flags |= CAMC_AUTO;
+	} else {
+		if (bitmap_parselist(word, colors, CAMC_MAX_COLORS))
+			return -EINVAL;
+		for_each_set_bit(color, colors, CAMC_MAX_COLORS)
+			policy->colors[color / 64] |= BIT_ULL(color % 64);
+	}
+	while ((word = strsep(&text, " "))) {
+		if (!strcmp(word, "strict"))
+			policy->flags |= CAMC_STRICT;
+		else if (!strcmp(word, "share"))
+			policy->flags |= CAMC_SHARE;
+		else if (*word)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t nbytes, loff_t off)
+{
+	struct mem_cgroup *memcg = mem_cgroup_from_css(of_css(of));
+	struct camc_set *set = NULL, *old;
+	struct camc_policy policy;
+	int err;
+
+	buf = strstrip(buf);
+	if (strcmp(buf, "none")) {
+		err = camc_parse_policy(buf, &policy);
+		if (err)
+			return err;
+		/* two writers: the last one remains */
+		set = camc_set_create(&policy, NULL);
+		if (IS_ERR(set))
+			return PTR_ERR(set);
+		set->cgroup = true;
+	}
+	old = xchg(&memcg->camc, set);
+	if (old)
+		camc_set_put(old);
+	return nbytes;
+}
+
+static int camc_memcg_show(struct seq_file *m, void *v)
+{
+	struct mem_cgroup *memcg = mem_cgroup_from_seq(m);
+	struct camc_set *set;
+
+	guard(rcu)();
+	set = READ_ONCE(memcg->camc);
+	if (set)
+		seq_printf(m, "%*pbl%s%s\n", CAMC_MAX_COLORS, set->colors,
+			   set->flags & CAMC_STRICT ? " strict" : "",
+			   set->flags & CAMC_SHARE ? " share" : "");
+	else
+		seq_puts(m, "none\n");
+	return 0;
+}
+
+static struct cftype camc_memcg_files[] = {
+	{
+		.name = "colors",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = camc_memcg_show,
+		.write = camc_memcg_write,
+	},
+	{ }
+};
+
+static void __init camc_memcg_init(void)
+{
+	WARN_ON(cgroup_add_dfl_cftypes(&memory_cgrp_subsys, camc_memcg_files));
+}
+#else
+static void __init camc_memcg_init(void) { }
+#endif
+
+/* ------ /proc/camc ------------------------------------------------------ */
+
+static void camc_show_set(struct seq_file *m, const struct camc_set *set)
+{
+	seq_printf(m, "set %u %s%s%s%s%s %*pbl\n", set->id,
+		   set->flags & CAMC_STRICT ? "strict" : "spill",
+		   set->flags & CAMC_FORK ? ",fork" : "", set->flags & CAMC_EXEC ? ",exec" : "",
+		   set->flags & CAMC_SHARE ? ",share" : "", set->cgroup ? ",cgroup" : "",
+		   CAMC_MAX_COLORS, set->colors);
+}
+
+static int camc_proc_show(struct seq_file *m, void *v)
+{
+	struct pid_namespace *ns = proc_pid_ns(file_inode(m->file)->i_sb);
+	struct task_struct *group, *task;
+	struct camc_set *set;
+
+	mutex_lock(&camc_mutex);
+	list_for_each_entry(set, &camc_sets, siblings)
+		camc_show_set(m, set);
+	mutex_unlock(&camc_mutex);
+
+	guard(rcu)();
+	for_each_process_thread(group, task) {
+		unsigned long pages = 0;
+
+		set = READ_ONCE(task->camc);
+		if (!set || !task_pid_nr_ns(task, ns))
+			continue;
+		task_lock(task);
+		if (task->mm)
+			pages = get_mm_rss(task->mm);
+		seq_printf(m, "task %d %d %u %lu %s\n", task_tgid_nr_ns(task, ns),
+			   task_pid_nr_ns(task, ns), set->id, pages, task->comm);
+		task_unlock(task);
+	}
+	return 0;
+}
+
+/* ------ /sys/kernel/mm/camc --------------------------------------------- */
+
+/* One writer of a map at a time */
+static DEFINE_MUTEX(camc_load_mutex);
+static char *camc_text;		/* of the map, as it was written */
+
+static ssize_t map_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	guard(mutex)(&camc_load_mutex);
+	return sysfs_emit(buf, "%s", camc_text ?: "");
+}
+
+static int camc_map_load(const char *buf)
+{
+	struct camc_map *map;
+	char *text;
+	int err;
+
+	guard(mutex)(&camc_load_mutex);
+	if (camc_map)
+		return -EBUSY;
+	text = kstrdup(buf, GFP_KERNEL);
+	if (!text)
+		return -ENOMEM;
+	map = camc_map_parse(text);
+	err = PTR_ERR_OR_ZERO(map);
+	if (!err) {
+		err = camc_map_check(map);
+		if (!err)
+			err = camc_load(map);
+		if (err)
+			kvfree(map);
+	}
+	if (err) {
+		kfree(text);
+		return err;
+	}
+	camc_text = text;
+	pr_info("map %s: %u colors\n", map->name, map->nr_colors);
+	return 0;
+}
+
+static ssize_t map_store(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
+			 size_t count)
+{
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (count >= 4096)
+		return -ENOSPC;
+	err = camc_map_load(buf);
+	return err ?: count;
+}
+
+static ssize_t colors_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	const struct camc_map *map = camc_loaded();
+
+	return sysfs_emit(buf, "%u\n", map ? map->nr_colors : 0);
+}
+
+static ssize_t refill_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, READ_ONCE(camc_refill_mode) == CAMC_WALK ? "directed [walk]\n" :
+									 "[directed] walk\n");
+}
+
+static ssize_t refill_store(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
+			    size_t count)
+{
+	if (sysfs_streq(buf, "directed"))
+		WRITE_ONCE(camc_refill_mode, CAMC_DIRECTED);
+	else if (sysfs_streq(buf, "walk"))
+		WRITE_ONCE(camc_refill_mode, CAMC_WALK);
+	else
+		return -EINVAL;
+	return count;
+}
+
+static ssize_t limit_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(camc_limit));
+}
+
+static ssize_t limit_store(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
+			   size_t count)
+{
+	unsigned int limit;
+	int err = kstrtouint(buf, 10, &limit);
+
+	if (err)
+		return err;
+	guard(mutex)(&camc_mutex);
+	WRITE_ONCE(camc_limit, limit);
+	return count;
+}
+
+static struct kobj_attribute camc_map_attr = __ATTR_RW(map);
+static struct kobj_attribute camc_colors_attr = __ATTR_RO(colors);
+static struct kobj_attribute camc_refill_attr = __ATTR_RW(refill);
+static struct kobj_attribute camc_limit_attr = __ATTR_RW(limit);
+
+static const struct attribute *const camc_attrs[] = {
+	&camc_map_attr.attr, &camc_colors_attr.attr, &camc_refill_attr.attr,
+	&camc_limit_attr.attr, NULL,
+};
+
+static const char * const camc_stat_names[] = {
+	"free", "taken",
+	"allocated", "refills", "refilled", "returned", "drained", "scanned",	/* camc_zone_stat */
+	"spilled", "exhausted", "foreign", "kept", "lost",			/* camc_event */
+};
+
+#define CAMC_NR_STATS	ARRAY_SIZE(camc_stat_names)
+
+static struct kobj_attribute camc_stats[CAMC_NR_STATS];
+
+static unsigned long camc_stat(unsigned int stat)
+{
+	unsigned long sum = 0;
+	struct zone *zone;
+
+	BUILD_BUG_ON(CAMC_NR_STATS != 2 + CAMC_NR_ZONE_STATS + CAMC_NR_EVENTS);
+	if (stat == 1)
+		return camc_nr_taken();
+	if (stat >= 2 + CAMC_NR_ZONE_STATS)
+		return atomic_long_read(&camc_events[stat - 2 - CAMC_NR_ZONE_STATS]);
+	for_each_populated_zone(zone) {
+		struct camc_zone *cz = zone->camc;
+
+		if (cz) /* they change as we add */
+			sum += data_race(stat ? cz->stats[stat - 2] : cz->nr);
+	}
+	return sum;
+}
+
+static ssize_t stat_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", camc_stat(attr - camc_stats));
+}
+
+static int __init camc_stats_init(struct kobject *camc)
+{
+	struct kobject *stats = kobject_create_and_add("stats", camc);
+	unsigned int i;
+	int err = -ENOMEM;
+
+	for (i = 0; stats && i < CAMC_NR_STATS; i++) {
+		struct kobj_attribute *attr = &camc_stats[i];
+
+		sysfs_attr_init(&attr->attr);
+		attr->attr.name = camc_stat_names[i];
+		attr->attr.mode = 0444;
+		attr->show = stat_show;
+		err = sysfs_create_file(stats, &attr->attr);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+static int __init camc_init(void)
+{
+	struct kobject *camc = kobject_create_and_add("camc", mm_kobj);
+	int err;
+
+	if (!camc)
+		return -ENOMEM;
+	err = sysfs_create_files(camc, (const struct attribute **)camc_attrs);
+	if (!err)
+		err = camc_stats_init(camc);
+	if (err) {
+		kobject_put(camc);
+		return err;
+	}
+	proc_create_single("camc", 0444, NULL, camc_proc_show);
+	camc_memcg_init();
+	return 0;
+}
+subsys_initcall(camc_init);

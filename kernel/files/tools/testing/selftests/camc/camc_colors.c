@@ -1,0 +1,1324 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The pages of a colored task have its colors.
+ *
+ * The program loads a map of its own, whose bank bits are XORs of two address bits, so that the
+ * machine has 16 colors a node. Which color a page has is computed here, bit by bit, from its
+ * frame number in /proc/<pid>/pagemap. Each test runs in a process of its own; after each, nobody
+ * has colors, no page is left on a color list, and the free lists hold what the zone
+ * counters say.
+ *
+ * Root only, and once per boot: a map stays loaded.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/camc.h>
+
+#define BANKS		16
+#define MIB(n)		((size_t)(n) << 20)
+#define SYS		"/sys/kernel/mm/camc/"
+#define CGROUPS		"/tmp/camc/cgroups"
+#define CGROUP		CGROUPS "/camc"
+#define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
+
+/* Two nodes at most; the second one begins at this frame number. */
+static unsigned int nodes = 1;
+static uint64_t second_node = UINT64_MAX;
+static size_t page;
+static bool slow;		/* each access is checked: less of everything */
+static char swap_device[32];
+
+/* ------ frame ----------------------------------------------------------- */
+
+#define __printf(fmt, args)	__attribute__((__format__(printf, fmt, args)))
+
+static __printf(1, 2) noreturn void fail(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	printf("# ");
+	vprintf(fmt, args);
+	printf("\n");
+	fflush(stdout);
+	_exit(1);
+}
+
+static noreturn void skip(const char *why)
+{
+	printf("# SKIP: %s\n", why);
+	fflush(stdout);
+	_exit(4);
+}
+
+#define MUST(call) ({ \
+	__typeof__(call) _ret = (call); \
+	if ((long)_ret == -1) \
+		fail("%s:%d: %s: %s", __func__, __LINE__, #call, strerror(errno)); \
+	_ret; })
+#define EXPECT(what) do { \
+	if (!(what)) \
+		fail("%s:%d: not so: %s (%s)", __func__, __LINE__, #what, strerror(errno)); \
+	} while (0)
+
+static ssize_t put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), saved;
+	ssize_t ret;
+
+	if (fd < 0)
+		return -1;
+	ret = write(fd, text, strlen(text));
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return ret;
+}
+
+static ssize_t get(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t ret, at = 0;
+
+	if (fd < 0)
+		return -1;
+	while ((ret = read(fd, buf + at, size - 1 - at)) > 0)
+		at += ret;
+	close(fd);
+	buf[at] = 0;
+	return ret < 0 ? ret : at;
+}
+
+static long number(const char *path)
+{
+	char buf[64];
+
+	if (get(path, buf, sizeof(buf)) < 0)
+		return -1;
+	return atol(buf);
+}
+
+static long stat_of(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), SYS "stats/%s", name);
+	return MUST(number(path));
+}
+
+/* The number behind a word at the beginning of a line */
+static long field(const char *path, const char *word)
+{
+	static char buf[1 << 16];
+	char *at = buf;
+
+	MUST(get(path, buf, sizeof(buf)));
+	while (at && strncmp(at, word, strlen(word))) {
+		at = strchr(at, '\n');
+		at = at ? at + 1 : NULL;
+	}
+	return at ? atol(at + strlen(word)) : -1;
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	MUST(waitpid(pid, &status, 0));
+	return status;
+}
+
+#define CHILD_OK(pid) do { \
+	int _status = wait_for(pid); \
+	if (_status) \
+		fail("%s:%d: the child ended with %#x", __func__, __LINE__, _status); \
+	} while (0)
+
+/* ------ colors ---------------------------------------------------------- */
+
+static const char *map_text(void)
+{
+	static char text[1024];
+	static const char banks[] = "bank 22000\nbank 44000\nbank 88000\nbank 110000\n";
+
+	if (nodes == 1)
+		snprintf(text, sizeof(text), "map test # of this program\nregion 0-10000000000\n%s",
+			 banks);
+	else
+		snprintf(text, sizeof(text),
+			 "map test\nregion 0-%llx node 0\n%sregion %llx-10000000000 node 1\n%s",
+			 (unsigned long long)second_node << 12, banks,
+			 (unsigned long long)second_node << 12, banks);
+	return text;
+}
+
+/* The same by arithmetic of our own */
+static unsigned int color_of(uint64_t pfn)
+{
+	uint64_t a = pfn << 12;
+	unsigned int bank = 0, i;
+
+	for (i = 0; i < 4; i++)
+		bank = bank << 1 | ((a >> (13 + i) & 1) ^ (a >> (17 + i) & 1));
+	return bank + (pfn >= second_node ? BANKS : 0);
+}
+
+static uint64_t pfn_at(int pagemap, const void *at)
+{
+	uint64_t entry = 0;
+
+	MUST(pread(pagemap, &entry, 8, (uintptr_t)at / page * 8));
+	return entry >> 63 ? entry & ((1ull << 55) - 1) : 0;
+}
+
+static int open_pagemap(void)
+{
+	return MUST(open("/proc/self/pagemap", O_RDONLY));
+}
+
+static bool has_color(const struct camc_policy *policy, unsigned int color)
+{
+	return policy->colors[color / 64] >> (color % 64) & 1;
+}
+
+static void get_policy(struct camc_policy *policy)
+{
+	MUST(prctl(PR_CAMC, CAMC_GET, policy, sizeof(*policy), 0));
+}
+
+/* The page of zeroes is nobody's. */
+static bool is_zero_page(uint64_t pfn)
+{
+	int fd = MUST(open("/proc/kpageflags", O_RDONLY));
+	uint64_t flags = 0;
+
+	MUST(pread(fd, &flags, 8, pfn * 8));
+	close(fd);
+	return flags >> KPF_ZERO_PAGE & 1;
+}
+
+struct count {
+	unsigned long right, wrong;
+};
+
+/* Pages of a range that are there, by whether they have the colors of the thread */
+static struct count count_pages(const void *at, size_t size)
+{
+	struct camc_policy policy;
+	struct count count = { };
+	int pagemap = open_pagemap();
+	size_t i;
+
+	get_policy(&policy);
+	for (i = 0; i < size; i += page) {
+		uint64_t pfn = pfn_at(pagemap, (const char *)at + i);
+
+		if (pfn && has_color(&policy, color_of(pfn)))
+			count.right++;
+		else if (pfn && !is_zero_page(pfn))
+			count.wrong++;
+	}
+	close(pagemap);
+	return count;
+}
+
+static void expect_pure(const void *at, size_t size)
+{
+	struct count count = count_pages(at, size);
+
+	if (count.wrong || count.right != size / page)
+		fail("of %zu pages %lu have the colors, %lu others", size / page, count.right,
+		     count.wrong);
+}
+
+static int on_node = CAMC_NODE_LOCAL;
+
+static int try_auto(unsigned int nr, unsigned int flags)
+{
+	struct camc_policy policy = {
+		.flags = CAMC_AUTO | flags, .nr_colors = nr, .node = on_node,
+	};
+
+	return prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0);
+}
+
+static void set_auto(unsigned int nr, unsigned int flags)
+{
+	MUST(try_auto(nr, flags));
+}
+
+static int try_color(unsigned int color, unsigned int flags)
+{
+	struct camc_policy policy = { .flags = flags, .node = CAMC_NODE_LOCAL };
+
+	policy.colors[color / 64] = 1ull << (color % 64);
+	return prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0);
+}
+
+static void clear_colors(void)
+{
+	MUST(prctl(PR_CAMC, CAMC_CLEAR, 0, 0, 0));
+}
+
+static unsigned int nr_colors(void)
+{
+	struct camc_policy policy;
+
+	get_policy(&policy);
+	return policy.nr_colors;
+}
+
+static char *room(size_t size)
+{
+	return MUST(mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+}
+
+/* Each access is made, in this order. */
+static void store(char *at, uint64_t value)
+{
+	*(uint64_t *)at = value;
+	asm volatile("" : : : "memory");
+}
+
+static uint64_t load(const char *at)
+{
+	asm volatile("" : : : "memory");
+	return *(const uint64_t *)at;
+}
+
+static void touch(char *at, size_t size)
+{
+	for (size_t i = 0; i < size; i += page)
+		store(at + i, (uintptr_t)at + i);
+}
+
+static void expect_content(const char *at, size_t size)
+{
+	for (size_t i = 0; i < size; i += page)
+		if (load(at + i) != (uintptr_t)at + i)
+			fail("page %zu has changed", i / page);
+}
+
+static size_t some(void)
+{
+	return slow ? MIB(4) : MIB(16);
+}
+
+/* ------ maps ------------------------------------------------------------ */
+
+static void test_bad_maps(void)
+{
+	static const char * const bad[] = {
+		"", "map x\n", "region 0-10000000000\n", "map x\nregion 0-400000\nbank 2000\n",
+		"map x\nregion 0-10000000000\nbank 2800\n",
+		"map x\nregion 0-10000000000\nregion 400000-800000\n",
+		"map x\nregion 0-10000000000\nbank 2000\nbank 4000\nbank 6000\n",
+		"map x\nregion 0-10000000000\nbank 2000\nrank 4000\n",
+	};
+	char big[4200];
+	pid_t pid;
+
+	EXPECT(try_auto(1, 0) < 0 && errno == ENODEV);
+	EXPECT(number(SYS "colors") == 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		if (!*bad[i])
+			continue;	/* writes nothing */
+		if (put(SYS "map", bad[i]) != -1 || errno != EINVAL)
+			fail("map %zu was not refused: %s", i, strerror(errno));
+	}
+	memset(big, '#', sizeof(big) - 1);
+	big[sizeof(big) - 1] = 0;
+	EXPECT(put(SYS "map", big) == -1 && errno == ENOSPC);
+	pid = MUST(fork());
+	if (!pid) {
+		int fd = MUST(open(SYS "map", O_WRONLY));
+
+		MUST(setuid(65534));
+		EXPECT(write(fd, "map x\n", 6) == -1 && errno == EPERM);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	EXPECT(number(SYS "colors") == 0);
+}
+
+static void test_load(void)
+{
+	char buf[1024];
+
+	EXPECT(put(SYS "map", map_text()) == (ssize_t)strlen(map_text()));
+	MUST(get(SYS "map", buf, sizeof(buf)));
+	EXPECT(!strcmp(buf, map_text()));
+	EXPECT(number(SYS "colors") == (long)(BANKS * nodes));
+	EXPECT(number(SYS "limit") == (long)(BANKS * nodes / 2));
+	EXPECT(put(SYS "map", map_text()) == -1 && errno == EBUSY);
+}
+
+static void test_errors(void)
+{
+	struct { struct camc_policy policy; uint64_t more; } longer = { };
+	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = 1, .node = -1 };
+
+#define REFUSED(error, ...) EXPECT(prctl(PR_CAMC, __VA_ARGS__) == -1 && errno == (error))
+	REFUSED(EINVAL, 0, &policy, sizeof(policy), 0);
+	REFUSED(EINVAL, 5, &policy, sizeof(policy), 0);
+	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 1);
+	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy) - 1, 0);
+	REFUSED(EINVAL, CAMC_CLEAR, &policy, 0, 0);
+	REFUSED(EFAULT, CAMC_SET, 8, sizeof(policy), 0);
+	REFUSED(ESRCH, CAMC_FILL, &policy, sizeof(policy), 0);
+	policy.flags |= 1 << 5;
+	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
+	policy.flags = CAMC_AUTO;
+	policy.colors[0] = 1;
+	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
+	policy.colors[0] = 0;
+	policy.nr_colors = 0;
+	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
+	policy.flags = 0;
+	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
+	policy.node = 1000;
+	policy.colors[0] = 1;
+	REFUSED(ERANGE, CAMC_SET, &policy, sizeof(policy), 0);
+	policy.node = -1;
+	policy.colors[0] |= 1ull << (BANKS * nodes);
+	REFUSED(ERANGE, CAMC_SET, &policy, sizeof(policy), 0);
+	policy.colors[0] = 0;
+	policy.colors[15] = 1ull << 63;
+	REFUSED(ERANGE, CAMC_SET, &policy, sizeof(policy), 0);
+	longer.policy.flags = CAMC_AUTO;
+	longer.policy.nr_colors = 2;
+	longer.policy.node = -1;
+	longer.more = 1;
+	REFUSED(E2BIG, CAMC_SET, &longer, sizeof(longer), 0);
+	EXPECT(nr_colors() == 0 && stat_of("taken") == 0);
+	longer.more = 0;
+	MUST(prctl(PR_CAMC, CAMC_SET, &longer, sizeof(longer), 0));
+	EXPECT(longer.policy.nr_colors == 2 && nr_colors() == 2 && stat_of("taken") == 2);
+	/* An error leaves what was there; an own color is no obstacle. */
+	EXPECT(try_auto(BANKS + 1, 0) == -1 && errno == EBUSY && nr_colors() == 2);
+	set_auto(BANKS, 0);
+	EXPECT(nr_colors() == BANKS && stat_of("taken") == BANKS);
+#undef REFUSED
+}
+
+static void test_taken(void)
+{
+	int ready[2], end[2];
+	char byte;
+	pid_t pid;
+
+	MUST(pipe(ready));
+	MUST(pipe(end));
+	pid = MUST(fork());
+	if (!pid) {
+		close(end[1]);
+		MUST(try_color(3, 0));
+		MUST(write(ready[1], "", 1));
+		MUST(read(end[0], &byte, 1));
+		_exit(0);
+	}
+	MUST(read(ready[0], &byte, 1));
+	on_node = 0;
+	EXPECT(try_color(3, 0) == -1 && errno == EBUSY && nr_colors() == 0);
+	EXPECT(try_auto(BANKS, 0) == -1 && errno == EBUSY && nr_colors() == 0);
+	MUST(try_color(3, CAMC_SHARE));
+	set_auto(BANKS, CAMC_SHARE);
+	EXPECT(nr_colors() == BANKS);
+	set_auto(BANKS - 1, 0);
+	EXPECT(try_color(3, 0) == -1);
+	close(end[1]);
+	CHILD_OK(pid);
+	MUST(try_color(3, 0));
+}
+
+static void test_limit(void)
+{
+	MUST(setresuid(65534, 65534, 65534));
+	EXPECT(try_auto(BANKS * nodes / 2 + 1, 0) == -1 && (errno == EDQUOT || nodes > 1));
+	set_auto(BANKS / 2, 0);
+}
+
+/* ------ what has its colors --------------------------------------------- */
+
+static void test_anonymous(void)
+{
+	size_t size = some();
+	char *at = room(size);
+	unsigned long seen[2 * BANKS] = { };
+	struct camc_policy policy;
+	int pagemap;
+
+	set_auto(1, 0);
+	touch(at, size);
+	expect_pure(at, size);
+	/* Uncolored again: what is there stays. */
+	clear_colors();
+	expect_content(at, size);
+	munmap(at, size);
+	/* Each of four colors has its share. */
+	set_auto(4, 0);
+	at = room(size);
+	touch(at, size);
+	expect_pure(at, size);
+	get_policy(&policy);
+	pagemap = open_pagemap();
+	for (size_t i = 0; i < size; i += page)
+		seen[color_of(pfn_at(pagemap, at + i))]++;
+	for (unsigned int i = 0; i < BANKS * nodes; i++)
+		if (has_color(&policy, i))
+			if (seen[i] < size / page / 16)
+				fail("only %lu pages of color %u", seen[i], i);
+}
+
+/* In the program that was started: each mapping of its own file, heap and stack is right. */
+static int inspect(const char *what)
+{
+	char line[512], kind[256];
+	unsigned long kinds = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	static char data[8192] = { 1 }, bss[8192];
+	char *heap = malloc(200000);
+
+	if (!strcmp(what, "none"))
+		return nr_colors() != 0;
+	touch(data, sizeof(data));
+	touch(bss, sizeof(bss));
+	touch(heap, 190000);
+	while (fgets(line, sizeof(line), maps)) {
+		unsigned long start, end;
+		struct count count;
+
+		*kind = 0;
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %255s", &start, &end, kind) < 2)
+			continue;
+		if (*kind == '[' && strcmp(kind, "[heap]") && strcmp(kind, "[stack]"))
+			continue;
+		/* libraries may have been in the page cache before */
+		if (*kind == '/' && !strstr(kind, "/camc/inspected"))
+			continue;
+		count = count_pages((void *)start, end - start);
+		if (count.wrong)
+			fail("%s: %lu pages are right, %lu wrong", *kind ? kind : "anonymous",
+			     count.right, count.wrong);
+		if (strstr(kind, "inspected"))
+			kinds |= count.right ? 1 : 0;
+		else if (!strcmp(kind, "[heap]"))
+			kinds |= count.right ? 2 : 0;
+		else if (!strcmp(kind, "[stack]"))
+			kinds |= count.right ? 4 : 0;
+	}
+	if (kinds != 7)
+		fail("not all kinds of mappings had pages: %lu", kinds);
+	return 0;
+}
+
+static void copy_program(const char *to)
+{
+	char buf[65536];
+	int from = MUST(open("/proc/self/exe", O_RDONLY));
+	int fd = MUST(open(to, O_WRONLY | O_CREAT | O_TRUNC, 0755));
+	ssize_t n;
+
+	while ((n = MUST(read(from, buf, sizeof(buf)))) > 0)
+		MUST(write(fd, buf, n));
+	close(from);
+	close(fd);
+}
+
+static void test_program(void)
+{
+	pid_t pid;
+
+	set_auto(1, CAMC_FORK | CAMC_EXEC);
+	copy_program("/tmp/camc/inspected");
+	pid = MUST(fork());
+	if (!pid) {
+		execl("/tmp/camc/inspected", "inspected", "--inspect", "all", NULL);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+	EXPECT(stat_of("taken") == 1);
+	/* no CAMC_EXEC: the next program is not colored */
+	set_auto(1, CAMC_FORK);
+	pid = MUST(fork());
+	if (!pid) {
+		execl("/tmp/camc/inspected", "inspected", "--inspect", "none", NULL);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+	unlink("/tmp/camc/inspected");
+}
+
+static void test_fork(void)
+{
+	size_t size = some() / 4;
+	char *at = room(size);
+	pid_t pid;
+
+	set_auto(1, 0);
+	touch(at, size);
+	pid = MUST(fork());
+	if (!pid) {
+		EXPECT(nr_colors() == 0);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	set_auto(1, CAMC_FORK);
+	touch(at, size);
+	pid = MUST(fork());
+	if (!pid) {
+		/* copies have the color too */
+		EXPECT(nr_colors() == 1);
+		for (size_t i = 0; i < size; i += page)
+			at[i + 8]++;
+		expect_pure(at, size);
+		expect_content(at, size);
+		/* another policy is the child's alone */
+		set_auto(2, 0);
+		_exit(nr_colors() != 2);
+	}
+	CHILD_OK(pid);
+	EXPECT(nr_colors() == 1 && stat_of("taken") == 1);
+	/* a child with other colors shares pages until it writes */
+	pid = MUST(fork());
+	if (!pid) {
+		struct count count;
+
+		set_auto(1, 0);
+		count = count_pages(at, size);
+		EXPECT(count.right == 0 && count.wrong == size / page);
+		touch(at, size);
+		expect_pure(at, size);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+}
+
+static void *thread_alone(void *arg)
+{
+	(void)arg;
+	set_auto(2, 0);
+	return (void *)(unsigned long)nr_colors();
+}
+
+static void *thread_touches(void *arg)
+{
+	char *at = room(MIB(1));
+
+	(void)arg;
+	if (nr_colors() != 1)
+		return NULL;
+	touch(at, MIB(1));
+	expect_pure(at, MIB(1));
+	munmap(at, MIB(1));
+	return (void *)1;
+}
+
+static void test_threads(void)
+{
+	pthread_t threads[8];
+	void *ret;
+	int i;
+
+	set_auto(1, 0);
+	for (i = 0; i < 8; i++)
+		EXPECT(!pthread_create(&threads[i], NULL, thread_touches, NULL));
+	for (i = 0; i < 8; i++) {
+		pthread_join(threads[i], &ret);
+		EXPECT(ret == (void *)1);
+	}
+	EXPECT(!pthread_create(&threads[0], NULL, thread_alone, NULL));
+	pthread_join(threads[0], &ret);
+	EXPECT(ret == (void *)2 && nr_colors() == 1);
+	/* the last thread that has the set exits without the others */
+	EXPECT(!pthread_create(&threads[0], NULL, thread_touches, NULL));
+	clear_colors();
+	pthread_join(threads[0], &ret);
+	for (i = 0; stat_of("taken") && i < 1000; i++)
+		usleep(1000);
+	EXPECT(stat_of("taken") == 0);
+}
+
+static void test_huge(void)
+{
+	size_t size = MIB(8);
+	char *at;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	set_auto(1, 0);
+	at = room(size);
+	MUST(madvise(at, size, MADV_HUGEPAGE));
+	touch(at, size);
+	expect_pure(at, size);
+	EXPECT(madvise(at, size, 25 /* MADV_COLLAPSE */) == -1);
+	expect_pure(at, size);
+}
+
+static void test_merged(void)
+{
+	size_t size = MIB(1);
+	int i;
+	char *at;
+	long full;
+
+	if (access("/sys/kernel/mm/ksm/run", F_OK))
+		skip("no KSM");
+	set_auto(1, 0);
+	at = room(size);
+	memset(at, 0x5a, size);
+	MUST(madvise(at, size, MADV_MERGEABLE));
+	MUST(put("/sys/kernel/mm/ksm/sleep_millisecs", "0"));
+	MUST(put("/sys/kernel/mm/ksm/pages_to_scan", "1000"));
+	MUST(put("/sys/kernel/mm/ksm/run", "1"));
+	full = number("/sys/kernel/mm/ksm/full_scans");
+	for (i = 0; i < 3000 && number("/sys/kernel/mm/ksm/full_scans") < full + 3; i++)
+		usleep(1000);
+	MUST(put("/sys/kernel/mm/ksm/run", "0"));
+	expect_pure(at, size);
+	EXPECT(number("/sys/kernel/mm/ksm/pages_sharing") == 0);
+}
+
+static void test_mmap(void)
+{
+	char *at = mmap((void *)(CAMC_MMAP_ON + 2), some(), PROT_READ | PROT_WRITE | PROT_CAMC,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	EXPECT(at != MAP_FAILED);
+	EXPECT(nr_colors() == 2);
+	touch(at, some());
+	expect_pure(at, some());
+	EXPECT(mmap((void *)CAMC_MMAP_OFF, 0, PROT_CAMC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == 0);
+	EXPECT(nr_colors() == 0);
+	EXPECT(mmap((void *)1, 0, PROT_CAMC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED &&
+	       errno == EINVAL);
+	EXPECT(mmap((void *)CAMC_MMAP_ON, 0, PROT_CAMC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == 0);
+	EXPECT(nr_colors() == 1);
+}
+
+static void test_cgroup(void)
+{
+	char path[128], buf[256];
+	pid_t pid;
+
+	if (access(CGROUP "/memory.colors", F_OK))
+		skip("no memory cgroup");
+	snprintf(path, sizeof(path), CGROUP "/below");
+	MUST(put(CGROUP "/cgroup.subtree_control", "+memory"));
+	mkdir(path, 0755);
+	EXPECT(put(CGROUP "/memory.colors", "x") == -1 && errno == EINVAL);
+	EXPECT(put(CGROUP "/memory.colors", "auto") == -1 && errno == EINVAL);
+	EXPECT(put(CGROUP "/memory.colors", "1000") == -1 && errno == ERANGE);
+	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
+	MUST(get(CGROUP "/memory.colors", buf, sizeof(buf)));
+	EXPECT(!strcmp(buf, "4-5 strict\n"));
+	EXPECT(stat_of("taken") == 2);
+	copy_program("/tmp/camc/inspected");
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(put(CGROUP "/below/cgroup.procs", "0"));
+		EXPECT(nr_colors() == 0);
+		execl("/tmp/camc/inspected", "inspected", "--has", "48", NULL);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+	MUST(put(CGROUP "/memory.colors", "auto 3"));
+	EXPECT(stat_of("taken") == 3);
+	MUST(put(CGROUP "/memory.colors", "none"));
+	EXPECT(stat_of("taken") == 0);
+	MUST(put(CGROUP "/below/memory.colors", "7"));
+	MUST(rmdir(path));
+	for (int i = 0; stat_of("taken") && i < 5000; i++)
+		usleep(1000);
+	EXPECT(stat_of("taken") == 0);
+	MUST(put(CGROUP "/cgroup.subtree_control", "-memory"));
+	unlink("/tmp/camc/inspected");
+}
+
+static void test_proc(void)
+{
+	char buf[8192], want[256];
+	unsigned int id;
+	char *at;
+
+	MUST(try_color(9, CAMC_STRICT | CAMC_FORK));
+	MUST(get("/proc/camc", buf, sizeof(buf)));
+	at = strstr(buf, " strict,fork 9\n");
+	EXPECT(at);
+	while (at > buf && at[-1] != '\n')
+		at--;
+	EXPECT(sscanf(at, "set %u ", &id) == 1);
+	snprintf(want, sizeof(want), "task %d %d %u ", getpid(), getpid(), id);
+	at = strstr(buf, want);
+	EXPECT(at);
+	EXPECT(atol(at + strlen(want)) > 0 && strstr(at, " camc_colors\n"));
+}
+
+/* ------ at the end of the colors ---------------------------------------- */
+
+static sigjmp_buf end_of_color;
+
+static void on_sigbus(int sig)
+{
+	siglongjmp(end_of_color, sig);
+}
+
+/* Where the frame of a signal handler will be */
+static void touch_stack(void)
+{
+	char frame[65536];
+
+	for (size_t i = 0; i < sizeof(frame); i += 1024)
+		store(frame + i, 1);
+}
+
+/* Touches until SIGBUS; how many pages that were */
+static size_t touch_to_the_end(char *at, size_t size)
+{
+	static size_t done;
+
+	touch_stack();
+	done = 0;
+	if (sigsetjmp(end_of_color, 1))
+		return done / page;
+	signal(SIGBUS, on_sigbus);
+	for (; done < size; done += page)
+		store(at + done, 1);
+	return done / page;
+}
+
+/*
+ * Trap 1: it ends by a signal, and nothing was reclaimed, from anybody. Trap 6: it had most. At the
+ * end there is no page for anything new, so that nothing is printed before some are unmapped.
+ */
+static void test_strict_end(void)
+{
+	long swapped = field("/proc/vmstat", "pswpout ");
+	long scanned = field("/proc/vmstat", "pgscan_direct ");
+	long killed = field("/proc/vmstat", "oom_kill ");
+	size_t size = MIB(1024), got, more = 0, free;
+	char *at = room(size), *again = room(MIB(1));
+	long first, second, exhausted;
+	double begin, seconds;
+
+	set_auto(1, CAMC_STRICT);
+	free = field("/proc/meminfo", "MemFree:") / 4 / BANKS / nodes;
+	first = stat_of("scanned");
+	begin = now();
+	got = touch_to_the_end(at, size);
+	seconds = now() - begin;
+	/* Trap 5: who goes on trying does not search the zone each time. */
+	second = stat_of("scanned");
+	for (int i = 0; i < 20; i++)
+		more += touch_to_the_end(again + i * page, page);
+	first = second - first;
+	second = stat_of("scanned") - second;
+	exhausted = stat_of("exhausted");
+	swapped -= field("/proc/vmstat", "pswpout ");
+	scanned -= field("/proc/vmstat", "pgscan_direct ");
+	killed -= field("/proc/vmstat", "oom_kill ");
+	signal(SIGBUS, SIG_DFL);
+	munmap(at + (got - 256) * page, 256 * page);
+	printf("# %zu pages in %.1f s, of about %zu free ones; searched %ld pageblocks\n", got,
+	       seconds, free, first);
+	printf("# 20 more faults got %zu pages and searched %ld pageblocks\n", more, second);
+	EXPECT(got < size / page && got > free * 8 / 10);
+	EXPECT(!swapped && !scanned && !killed && exhausted > 0);
+	EXPECT(more < 20 && second < 20l * 64 * (long)nodes);
+	EXPECT(nr_colors() == 1);
+	expect_pure(at, (got - 256) * page);
+	/* What was freed is found again. */
+	EXPECT(touch_to_the_end(again, MIB(1)) > 200);
+}
+
+/* System calls fail by ENOMEM, and there is no signal. */
+static void test_strict_call(void)
+{
+	char *at = room(MIB(1024)), buf[4096] = { };
+	int fd = MUST(open("/tmp/camc/file", O_RDWR | O_CREAT | O_TRUNC, 0600));
+	ssize_t ret = 0;
+	int saved;
+
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	for (int i = 0; i < 2000 && ret >= 0; i++)
+		ret = write(fd, buf, sizeof(buf));
+	saved = errno;
+	munmap(at, MIB(1));
+	errno = saved;
+	unlink("/tmp/camc/file");
+	EXPECT(ret == -1 && (errno == ENOMEM || errno == ENOSPC));
+}
+
+static void test_spill(void)
+{
+	size_t size;
+	char *at;
+
+	size = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes * 5 / 2;
+	size &= -page;
+	at = room(size);
+	set_auto(1, 0);
+	touch(at, size);
+	expect_pure(at, size);
+	expect_content(at, size);
+	EXPECT(nr_colors() >= 3 && nr_colors() <= 5);
+	EXPECT(stat_of("taken") == (long)nr_colors());
+}
+
+/* Trap 2: memory that others need to be reclaimed by a colored task is not its own. */
+static void test_swap(void)
+{
+	size_t size = some() * 2;
+	long scanned = stat_of("exhausted");
+	char *at;
+	struct count count;
+
+	if (access("/tmp/camc/swap-is-on", F_OK))
+		skip("no zram to swap to");
+	if (access(CGROUP "/memory.reclaim", F_OK))
+		skip("no memory cgroup");
+	MUST(put(CGROUP "/cgroup.procs", "0"));
+	set_auto(1, CAMC_STRICT);
+	at = room(size);
+	touch(at, size);
+	put(CGROUP "/memory.reclaim", slow ? "6M" : "24M");
+	count = count_pages(at, size);
+	EXPECT(count.wrong == 0 && count.right < size / page / 2);
+	expect_content(at, size);
+	expect_pure(at, size);
+	EXPECT(stat_of("exhausted") == scanned);
+}
+
+/* ------ what moves pages ------------------------------------------------ */
+
+/* Trap 3. Every other page is gone, so that there is something to compact. */
+static void test_compaction(void)
+{
+	size_t size = some();
+	char *at = room(size), *other = room(size * 2);
+
+	touch(other, size * 2);
+	set_auto(2, 0);
+	touch(at, size);
+	for (size_t i = 0; i < size * 2; i += 2 * page)
+		madvise(other + i, page, MADV_DONTNEED);
+	for (int i = 0; i < 3; i++)
+		MUST(put("/proc/sys/vm/compact_memory", "1"));
+	expect_pure(at, size);
+	expect_content(at, size);
+}
+
+/* Trap 4: the area is emptied, and what was in it keeps its color. */
+static void test_cma(void)
+{
+	static const char dir[] = "/sys/kernel/debug/cma/reserved/";
+	unsigned long base, pages, inside = 0;
+	long taken = 0;
+	size_t size = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / nodes * 3 / 4;
+	int pagemap = open_pagemap();
+	char path[128], text[32], *at;
+	long kept, lost;
+
+	snprintf(path, sizeof(path), "%sbase_pfn", dir);
+	if (access(path, F_OK))
+		skip("no CMA area");
+	base = number(path);
+	snprintf(path, sizeof(path), "%scount", dir);
+	pages = number(path);
+	/* nearly all of these colors: what is in the area is used last */
+	size = size * 31 / 32 & -page;
+	on_node = base >= second_node;
+	set_auto(BANKS * 3 / 4, 0);
+	at = room(size);
+	touch(at, size);
+	for (size_t i = 0; i < size; i += page)
+		inside += pfn_at(pagemap, at + i) - base < pages;
+	if (!inside)
+		fail("no page of the task is in the area");
+	kept = stat_of("kept");
+	lost = stat_of("lost");
+	snprintf(path, sizeof(path), "%salloc", dir);
+	snprintf(text, sizeof(text), "%lu", pages / 16);
+	/* until there was something to move */
+	for (int i = 0; i < 12 && stat_of("kept") == kept; i++)
+		taken += put(path, text) > 0 ? pages / 16 : 0;
+	printf("# %lu of its pages were in the area, %ld taken; kept %ld, lost %ld\n", inside,
+	       taken, stat_of("kept") - kept, stat_of("lost") - lost);
+	EXPECT(taken);
+	expect_content(at, size);
+	expect_pure(at, size);
+	EXPECT(stat_of("kept") > kept && stat_of("lost") == lost);
+	snprintf(path, sizeof(path), "%sfree", dir);
+	snprintf(text, sizeof(text), "%ld", taken);
+	MUST(put(path, text));
+}
+
+/* ------ lists ----------------------------------------------------------- */
+
+/* Traps 8 and drains: what is on the lists is seen as free, and comes back under pressure. */
+static void test_fill(void)
+{
+	struct camc_policy policy = { .nr_pages = 2048 };
+	long before, after;
+
+	set_auto(2, 0);
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
+	before = field("/proc/meminfo", "MemFree:");
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	after = field("/proc/meminfo", "MemFree:");
+	/* some are used at once */
+	if (policy.nr_pages < 2048 || stat_of("free") < 1900)
+		fail("%u pages were collected, %ld are on lists", policy.nr_pages,
+		     stat_of("free"));
+	EXPECT(labs(before - after) < 3000);
+	EXPECT(field("/proc/vmstat", "nr_free_colored ") >= 1900);
+	MUST(put("/proc/sys/vm/drop_caches", "2"));
+	EXPECT(stat_of("free") < 100);
+	/* more than there may be */
+	policy.nr_pages = 1 << 30;
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
+}
+
+static void test_warm(void)
+{
+	size_t size = some() / 4;
+	long refills = 0;
+	char *at;
+
+	set_auto(1, 0);
+	for (int i = 0; i < 5; i++) {
+		if (i == 1)
+			refills = stat_of("refills");
+		at = room(size);
+		touch(at, size);
+		expect_pure(at, size);
+		munmap(at, size);
+	}
+	EXPECT(stat_of("refills") - refills < 20);
+}
+
+/* Trap 7: the refill of the paper does not file and drain the same pages for ever. */
+static void test_walk(void)
+{
+	size_t size = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes / 2;
+	long drained = stat_of("drained");
+	char *at;
+
+	MUST(put(SYS "refill", "walk"));
+	size &= -page;
+	at = room(size);
+	set_auto(1, 0);
+	touch(at, size);
+	expect_pure(at, size);
+	munmap(at, size);
+	clear_colors();
+	MUST(put(SYS "refill", "directed"));
+	EXPECT(put(SYS "refill", "x") == -1 && errno == EINVAL);
+	printf("# %zu pages, %ld drained\n", size / page, stat_of("drained") - drained);
+	EXPECT(stat_of("drained") - drained < (long)(MIB(1024) / page));
+}
+
+static void churn(unsigned int seed, double until)
+{
+	char *maps[8] = { };
+
+	while (now() < until) {
+		unsigned int i = rand_r(&seed) % 8, what = rand_r(&seed) % 10;
+
+		if (what < 6) {
+			if (maps[i])
+				munmap(maps[i], MIB(1));
+			maps[i] = room(MIB(1));
+			touch(maps[i], MIB(1));
+		} else if (what == 6) {
+			try_auto(1 + rand_r(&seed) % 2, rand_r(&seed) % 2 ? CAMC_FORK : CAMC_SHARE);
+		} else if (what == 7) {
+			clear_colors();
+		} else if (what == 8) {
+			pid_t pid = fork();
+
+			if (!pid) {
+				for (i = 0; i < 8; i++)
+					if (maps[i])
+						touch(maps[i], MIB(1));
+				_exit(0);
+			}
+			if (pid > 0)
+				wait_for(pid);
+		} else if (maps[i]) {
+			struct count count;
+
+			madvise(maps[i], MIB(1) / 2, MADV_DONTNEED);
+			touch(maps[i], MIB(1) / 2);
+			count = count_pages(maps[i], MIB(1) / 2);
+			if (nr_colors() && count.wrong)
+				fail("%lu wrong pages", count.wrong);
+		}
+		for (i = 0; i < 8; i++)
+			if (maps[i] && *(uint64_t *)maps[i] != (uintptr_t)maps[i])
+				fail("content of another");
+	}
+}
+
+/* Tasks with and without colors, drains, compaction and a changing mode, all at the same time */
+static void test_churn(void)
+{
+	double until = now() + 3;
+	pid_t pids[4], helper;
+
+	helper = MUST(fork());
+	if (!helper) {
+		while (now() < until) {
+			put("/proc/sys/vm/drop_caches", "2");
+			put("/proc/sys/vm/compact_memory", "1");
+			put(SYS "refill", "walk");
+			usleep(20000);
+			put(SYS "refill", "directed");
+			usleep(20000);
+		}
+		_exit(0);
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		pids[i] = MUST(fork());
+		if (!pids[i]) {
+			churn(i, until);
+			_exit(0);
+		}
+	}
+	for (unsigned int i = 0; i < 4; i++)
+		CHILD_OK(pids[i]);
+	CHILD_OK(helper);
+	MUST(put(SYS "refill", "directed"));
+}
+
+static void test_node(void)
+{
+	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = 2, .node = 1 };
+	char *at = room(MIB(4));
+
+	if (nodes < 2)
+		skip("one node only");
+	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+	EXPECT(!(policy.colors[0] & ((1 << BANKS) - 1)) && policy.node == 1);
+	touch(at, MIB(4));
+	expect_pure(at, MIB(4));
+	/* one more color is one of the same node */
+	touch(room(field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes * 3 & -page),
+	      field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes * 3 & -page);
+	get_policy(&policy);
+	EXPECT(policy.nr_colors > 2 && !(policy.colors[0] & ((1 << BANKS) - 1)));
+}
+
+/* ------ between the tests ----------------------------------------------- */
+
+/* Free pages by the lists of the buddy allocator less those of the counters: 0 if all is right */
+static long lost_pages(void)
+{
+	char line[512];
+	FILE *file = fopen("/proc/buddyinfo", "r");
+	long sum = 0, counted;
+
+	while (fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, "zone");
+		int order = 0, skip_chars;
+		char name[32];
+		long nr;
+
+		if (!at || sscanf(at, "zone %31s%n", name, &skip_chars) != 1)
+			continue;
+		at += skip_chars;
+		while (sscanf(at, "%ld%n", &nr, &skip_chars) == 1) {
+			sum += nr << order++;
+			at += skip_chars;
+		}
+	}
+	fclose(file);
+	counted = field("/proc/vmstat", "nr_free_pages ");
+	return sum - counted;
+}
+
+/* Other tasks allocate and free in between: it has to be right once. */
+static const char *judge_rest(void)
+{
+	for (int i = 0; i < 200; i++) {
+		/* counters of each CPU are folded */
+		put("/proc/sys/vm/stat_refresh", "1");
+		if (!stat_of("taken") && !stat_of("free") &&
+		    !field("/proc/vmstat", "nr_free_colored ") && !lost_pages())
+			return NULL;
+		usleep(10000);
+	}
+	if (stat_of("taken"))
+		return "colors are still taken";
+	if (stat_of("free") || field("/proc/vmstat", "nr_free_colored "))
+		return "pages are still on color lists";
+	return "the free lists do not hold what is counted";
+}
+
+static const struct {
+	void (*fn)(void);
+	const char *name;
+} tests[] = {
+	{ test_bad_maps, "a wrong map is refused and changes nothing" },
+	{ test_load, "a map is loaded once and given back" },
+	{ test_errors, "wrong policies are refused and change nothing" },
+	{ test_taken, "a color that somebody has is not given again" },
+	{ test_limit, "unprivileged tasks have no more colors than the limit" },
+	{ test_anonymous, "anonymous pages have the colors, each color its share" },
+	{ test_program, "all of a program that is started has the colors" },
+	{ test_fork, "children have the colors if the policy says so, and their copies too" },
+	{ test_threads, "threads share colors, and the last one gives them back" },
+	{ test_huge, "there are no huge pages" },
+	{ test_merged, "KSM leaves colored pages alone" },
+	{ test_mmap, "the mmap() call of the paper colors a task" },
+	{ test_cgroup, "programs in a cgroup have its colors" },
+	{ test_proc, "/proc/camc tells who has what" },
+	{ test_fill, "pages on color lists are free memory" },
+	{ test_warm, "pages that were freed are used again" },
+	{ test_walk, "the refill of the paper finds the colors and is bounded" },
+	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
+	{ test_strict_call, "a system call of such a task fails" },
+	{ test_spill, "a task gets one more color, and another" },
+	{ test_swap, "swapped pages come back in the colors" },
+	{ test_compaction, "compaction leaves colored pages alone" },
+	{ test_cma, "pages that CMA moves keep their colors" },
+	{ test_node, "colors of another node" },
+	{ test_churn, "nothing is lost in a race of tasks, drains and compaction" },
+};
+
+static void find_nodes(void)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	unsigned int node = 0, seen;
+	unsigned long start;
+	char line[256];
+
+	slow = getenv("GCMA_SLOW") && atoi(getenv("GCMA_SLOW"));
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Node %u", &seen) == 1)
+			node = seen;
+		if (sscanf(line, " start_pfn: %lu", &start) == 1 && start && node == 1 &&
+		    start < second_node) {
+			second_node = start;
+			nodes = 2;
+		}
+	}
+	/* regions are multiples of the largest block */
+	if (nodes == 2)
+		second_node &= ~1023ull;
+	fclose(file);
+}
+
+static void prepare(void)
+{
+	char line[256];
+	int zram;
+
+	mkdir("/tmp/camc", 0755);
+	mount("tmpfs", "/tmp/camc", "tmpfs", 0, NULL);
+	mkdir(CGROUPS, 0755);
+	if (!mount("cgroup", CGROUPS, "cgroup2", 0, NULL)) {
+		put(CGROUPS "/cgroup.subtree_control", "+memory");
+		mkdir(CGROUP, 0755);
+	}
+	zram = open("/sys/class/zram-control/hot_add", O_RDONLY);
+	if (zram >= 0) {
+		char path[64];
+		int number_of = 0;
+
+		if (read(zram, line, sizeof(line)) > 0)
+			number_of = atoi(line);
+		close(zram);
+		snprintf(path, sizeof(path), "/sys/block/zram%d/disksize", number_of);
+		put(path, "128M");
+		snprintf(swap_device, sizeof(swap_device), "/dev/zram%d", number_of);
+		snprintf(line, sizeof(line), "mkswap %s >/dev/null 2>&1", swap_device);
+		if (!system(line) && !swapon(swap_device, 0))
+			close(open("/tmp/camc/swap-is-on", O_CREAT | O_WRONLY, 0600));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int i, nr = sizeof(tests) / sizeof(*tests), failed = 0;
+	const char *only = argc > 1 ? argv[1] : NULL;
+
+	page = sysconf(_SC_PAGESIZE);
+	if (argc == 3 && !strcmp(argv[1], "--has")) {
+		struct camc_policy policy;
+
+		get_policy(&policy);
+		return policy.colors[0] != strtoull(argv[2], NULL, 10);
+	}
+	find_nodes();
+	if (argc == 3 && !strcmp(argv[1], "--inspect"))
+		return inspect(argv[2]);
+	prepare();
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n1..%u\n", nr);
+	if (access(SYS "map", F_OK)) {
+		printf("Bail out! this kernel has no CONFIG_CAMC\n");
+		return 4;
+	}
+	for (i = 0; i < nr; i++) {
+		const char *rest;
+		int status;
+		pid_t pid;
+
+		if (only && i > 1 && !strstr(tests[i].name, only))
+			continue;
+		fflush(stdout);
+		pid = fork();
+		if (!pid) {
+			tests[i].fn();
+			fflush(stdout);
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		rest = judge_rest();
+		if (rest)
+			printf("# afterwards %s\n", rest);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 4 && !rest) {
+			printf("ok %u %s # SKIP\n", i + 1, tests[i].name);
+		} else if (status || rest) {
+			printf("# status %#x\n", status);
+			printf("not ok %u %s\n", i + 1, tests[i].name);
+			failed++;
+		} else {
+			printf("ok %u %s\n", i + 1, tests[i].name);
+		}
+	}
+	swapoff(swap_device);
+	return failed != 0;
+}

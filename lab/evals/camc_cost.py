@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What coloring costs: the pages of a colored task, everybody else's, and the memory it leaves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lab import measure, workloads
+from lab.errors import LabError
+from lab.guests import Guest, Kernels, Output, run_all
+from lab.machine import Machine
+from lab.results import Cell, Outcome, Table
+
+AREA_MIB = 16  # an allocation from it drains the per-CPU lists
+MEMORY_MIB = 1024
+PAGES = 8192  # half of what one color of 16 has
+HELD_COLORS = 8
+HELD_PAGES = (MEMORY_MIB << 8) // 4
+SECONDS = 40  # of a guest on an idle core
+BLOCK_ORDER = 9  # 2 MiB
+
+SCRIPT = f"""\
+{workloads.STEADY}
+drain() {{ bench 1 1 >/dev/null; }}
+[ ! -e /sys/kernel/mm/camc ] || color map
+[ ! -e /sys/kernel/mm/camc ] || echo @refill@ >/sys/kernel/mm/camc/refill
+color hold 0 {PAGES} # all code is in the page cache
+drain
+section touch
+color touch @colors@ {PAGES}
+section lists
+cat /sys/kernel/mm/camc/stats/refilled 2>/dev/null || echo 0
+@more@
+"""
+
+# A task without colors, while somebody has some
+KEY_ON = f"""\
+color key &
+sleep 1
+drain
+section uncolored
+color touch 0 {PAGES}
+kill $!
+"""
+
+# Free memory before and after a task that used a quarter of it
+HOLD = f"""\
+drain
+color hold @held@ {PAGES}
+drain
+section before
+cat /proc/buddyinfo
+color hold @held@ {HELD_PAGES}
+drain
+section after
+cat /proc/buddyinfo
+"""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One guest."""
+
+    name: str
+    colors: int = 0
+    refill: str = "directed"
+    held: int | None = None  # colors of the task that uses a quarter of memory
+    flavour: str = "prod"
+    key_on: bool = False
+
+    def guest(self, kernels: Kernels) -> Guest:
+        more = KEY_ON if self.key_on else ""
+        if self.held is not None:
+            more += HOLD.replace("@held@", str(self.held))
+        script = SCRIPT.replace("@colors@", str(self.colors)).replace("@refill@", self.refill)
+        return Guest(
+            self.name,
+            kernels(self.flavour),
+            Machine(MEMORY_MIB + AREA_MIB, cpus=1, area_mib=AREA_MIB),
+            script.replace("@more@", more),
+            workloads.files("color"),
+        )
+
+
+BUDDY = Variant("buddy", held=0, key_on=True)
+ONE = Variant("1 of 16", 1, held=HELD_COLORS)
+FOUR = Variant("4 of 16", 4)
+WALK = Variant("1 of 16, the paper's refill", 1, "walk")
+WITHOUT = Variant("buddy, CONFIG_CAMC=n", flavour="nocamc")
+VARIANTS = (BUDDY, ONE, FOUR, WALK, WITHOUT)
+CASES = ("cold", "warm", "prefilled", "unmap")
+
+
+def large_blocks(buddyinfo: str) -> int:
+    """Free memory in blocks of 2 MiB and larger, in blocks of 2 MiB."""
+    blocks = 0
+    for line in buddyinfo.splitlines():
+        orders = [int(word) for word in line.split("zone", 1)[1].split()[1:]]
+        blocks += sum(nr << order - BLOCK_ORDER for order, nr in enumerate(orders) if order >= 9)
+    return blocks
+
+
+def lost_blocks(output: Output) -> tuple[int, int]:
+    """Of how many free 2 MiB blocks a task took how many with it."""
+    before, after = (large_blocks(output[name]) for name in ("before", "after"))
+    return before, before - after
+
+
+def _costs(output: Output, section: str = "touch") -> Mapping[str, float]:
+    counted = measure.counters(output[section])
+    if counted.get("filled", PAGES) < PAGES:
+        raise LabError(f"{output.guest.name}: only {counted['filled']} pages were collected")
+    return {case: counted[case] / PAGES for case in CASES if case in counted}
+
+
+def camc_cost(kernels: Kernels) -> Outcome:
+    """instructions a page of colored tasks and of others; large blocks that are left"""
+    outputs = run_all("camc-cost", [each.guest(kernels) for each in VARIANTS], SECONDS)
+    costs = {each: _costs(outputs[each.name]) for each in VARIANTS}
+    key_on = _costs(outputs[BUDDY.name], "uncolored")
+    buddy, without = costs[BUDDY], costs[WITHOUT]
+    rows: list[list[Cell]] = [
+        [
+            each.name,
+            *(round(costs[each][case], 1) if case in costs[each] else None for case in CASES),
+            costs[each]["cold"] / buddy["cold"],
+            costs[each]["warm"] / buddy["warm"],
+            int(outputs[each.name]["lists"].split()[0]),
+        ]
+        for each in VARIANTS
+    ]
+    rows.append(
+        ["buddy, another task is colored", *(key_on.get(c) for c in CASES), None, None, None]
+    )
+    before, lost = lost_blocks(outputs[ONE.name])
+    buddy_before, buddy_lost = lost_blocks(outputs[BUDDY.name])
+    uncolored = ("cold", "warm", "unmap")
+    return Outcome(
+        [outputs[each.name].run(counters=costs[each]) for each in VARIANTS],
+        [
+            Table(
+                "Instructions of a page",
+                (
+                    *("task", "first touch", "once more", "prefilled", "unmapped"),
+                    *("first / buddy", "once more / buddy", "pages that came to color lists"),
+                ),
+                rows,
+                f"{PAGES} pages of anonymous memory, one CPU. First: per-CPU lists were drained"
+                " before, the buddy allocator's too. Once more: after these pages were unmapped.",
+            ),
+            Table(
+                "Free blocks of 2 MiB",
+                ("task", "before", "lost by a task that used a quarter of memory"),
+                [
+                    ["buddy", buddy_before, buddy_lost],
+                    [f"{HELD_COLORS} of 16 colors", before, lost],
+                ],
+                "Per-CPU lists are drained before each count.",
+            ),
+        ],
+        values={
+            "camc-cold-1": costs[ONE]["cold"] / buddy["cold"],
+            "camc-cold-4": costs[FOUR]["cold"] / buddy["cold"],
+            "camc-warm": max(costs[ONE][case] for case in ("warm", "prefilled")) / buddy["warm"],
+            "camc-walk": costs[WALK]["cold"] / buddy["cold"],
+            "camc-off": max(buddy[case] / without[case] for case in uncolored),
+            "camc-on": max(key_on[case] / without[case] for case in uncolored),
+            "camc-blocks": max(0, lost - buddy_lost) / before,
+        },
+    )

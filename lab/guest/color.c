@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What coloring costs, and whether it holds.
+ *
+ * color map			write a map of 16 colors for all memory to the kernel
+ * color touch COLORS PAGES	instructions of the first touch of PAGES pages by a task that has
+ *				COLORS colors (0: none), of their unmapping, of the same once
+ *				more, and with free pages collected before
+ * color hold COLORS PAGES	touch them, and exit
+ * color key			a colored task that does nothing, until it is killed
+ * color watch COLORS SECONDS COMMAND [ARGUMENT...]
+ *				run COMMAND colored for at most SECONDS and count, ten times a
+ *				second, the pages of all processes that share its colors, by the
+ *				kind of the mapping and whether they have the colors
+ */
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/camc.h>
+
+#include "clock.h"
+
+#define PAGE		4096UL
+#define BITS		4
+#define PRESENT		(1ULL << 63)	/* in pagemap: Documentation/admin-guide/mm/pagemap.rst */
+#define FILE_OR_SHARED	(1ULL << 61)
+#define PFN		((1ULL << 55) - 1)
+#define KPF_ZERO_PAGE	24		/* include/uapi/linux/kernel-page-flags.h */
+#define CHUNK		4096		/* pages of a range that are looked at together */
+
+static const char MAP[] =
+	"map lab\nregion 0-10000000000\nbank 22000\nbank 44000\nbank 88000\nbank 110000\n";
+
+/* The same, bit by bit */
+static unsigned int color_of(uint64_t pfn)
+{
+	unsigned int color = 0;
+
+	for (int i = 0; i < BITS; i++)
+		color = color << 1 | ((pfn >> (1 + i) ^ pfn >> (5 + i)) & 1);
+	return color;
+}
+
+static void write_map(void)
+{
+	int fd = open("/sys/kernel/mm/camc/map", O_WRONLY);
+
+	if (fd < 0 || (write(fd, MAP, sizeof(MAP) - 1) < 0 && errno != EBUSY))
+		err(1, "the map");
+	close(fd);
+}
+
+static void set_colors(unsigned int nr)
+{
+	struct camc_policy policy = {
+		.flags = CAMC_AUTO | CAMC_FORK | CAMC_EXEC,
+		.nr_colors = nr,
+		.node = CAMC_NODE_LOCAL,
+	};
+
+	if (nr && prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0))
+		err(1, "%u colors", nr);
+}
+
+static unsigned int fill(unsigned int pages)
+{
+	struct camc_policy policy = { .nr_pages = pages };
+
+	if (prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0))
+		err(1, "fill");
+	return policy.nr_pages;
+}
+
+static char *room(unsigned long pages)
+{
+	char *at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED || madvise(at, pages * PAGE, MADV_NOHUGEPAGE))
+		err(1, "%lu pages", pages);
+	return at;
+}
+
+static uint64_t touch(char *at, unsigned long pages)
+{
+	uint64_t begin = cycles_now();
+
+	for (unsigned long i = 0; i < pages; i++)
+		*(volatile char *)(at + i * PAGE) = 1;
+	return cycles_now() - begin;
+}
+
+static uint64_t unmap(char *at, unsigned long pages)
+{
+	uint64_t begin = cycles_now();
+
+	munmap(at, pages * PAGE);
+	return cycles_now() - begin;
+}
+
+static void touch_all(unsigned int colors, unsigned long pages)
+{
+	char *at = room(pages);
+
+	set_colors(colors);
+	printf("cold %lu\n", touch(at, pages));
+	printf("unmap %lu\n", unmap(at, pages));
+	at = room(pages);
+	printf("warm %lu\n", touch(at, pages));
+	unmap(at, pages);
+	if (colors) {
+		at = room(pages);
+		printf("filled %u\n", fill(pages));
+		printf("prefilled %lu\n", touch(at, pages));
+	}
+}
+
+/* ------ watch ----------------------------------------------------------- */
+
+/* Data: pages of a file that were written to, so that they are the process's own */
+enum kind { STACK, HEAP, ANONYMOUS, DATA, FILES, KINDS };
+
+static const char *const kinds[KINDS] = { "stack", "heap", "anonymous", "data", "file" };
+static unsigned long right[KINDS], wrong[KINDS];
+static int kpageflags;
+
+static enum kind kind_of(uint64_t entry, const char *name)
+{
+	if (entry & FILE_OR_SHARED)
+		return FILES;
+	if (!strcmp(name, "[stack]"))
+		return STACK;
+	if (!strcmp(name, "[heap]"))
+		return HEAP;
+	return *name == '/' ? DATA : ANONYMOUS;
+}
+
+static void count(enum kind kind, uint64_t entry, uint64_t colors)
+{
+	uint64_t flags = 0;
+
+	if (!(entry & PRESENT) || !(entry & PFN))
+		return;
+	if (colors >> color_of(entry & PFN) & 1) {
+		right[kind]++;
+		return;
+	}
+	if (pread(kpageflags, &flags, 8, (entry & PFN) * 8) != 8 || flags >> KPF_ZERO_PAGE & 1)
+		return;
+	wrong[kind]++;
+}
+
+static void look_at(pid_t pid, uint64_t colors)
+{
+	static uint64_t entries[CHUNK];
+	char path[64], line[512], name[256];
+	unsigned long start, end, n;
+	FILE *maps;
+	int pagemap;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "r");
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+	pagemap = open(path, O_RDONLY);
+	while (maps && pagemap >= 0 && fgets(line, sizeof(line), maps)) {
+		*name = 0;
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %255[^\n]", &start, &end, name) < 2 ||
+		    !strncmp(name, "[v", 2))
+			continue;
+		for (start /= PAGE, end /= PAGE; start < end; start += n) {
+			ssize_t got;
+
+			n = end - start < CHUNK ? end - start : CHUNK;
+			got = pread(pagemap, entries, n * 8, start * 8);
+			for (ssize_t i = 0; i < got / 8; i++)
+				count(kind_of(entries[i], name), entries[i], colors);
+		}
+	}
+	if (maps)
+		fclose(maps);
+	close(pagemap);
+}
+
+/* The colors of a set: it may have got more of them. */
+static uint64_t colors_of(const char *text)
+{
+	unsigned int first, last;
+	uint64_t colors = 0;
+	int used;
+
+	while (sscanf(text, "%u%n", &first, &used) == 1) {
+		text += used;
+		last = first;
+		if (*text == '-' && sscanf(text + 1, "%u%n", &last, &used) == 1)
+			text += used + 1;
+		for (; first <= last; first++)
+			colors |= 1ULL << first;
+		if (*text++ != ',')
+			break;
+	}
+	return colors;
+}
+
+/* All processes that have the set that this one had when it ran the command */
+static void look(unsigned int set)
+{
+	char line[512], list[256], comm[32];
+	FILE *file = fopen("/proc/camc", "r");
+	unsigned int id, tgid, pid;
+	uint64_t colors = 0;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "set %u %*s %255s", &id, list) == 2 && id == set)
+			colors = colors_of(list);
+		/* this program has pages from before it had colors, and who is about to be another */
+		if (sscanf(line, "task %u %u %u %*u %31s", &tgid, &pid, &id, comm) == 4 &&
+		    id == set && tgid == pid && strncmp(comm, "color", 5))
+			look_at(tgid, colors);
+	}
+	if (file)
+		fclose(file);
+}
+
+static unsigned int own_set(void)
+{
+	unsigned int pid, id, found = 0;
+	FILE *file = fopen("/proc/camc", "r");
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "task %*u %u %u", &pid, &id) == 2 && pid == (unsigned int)getpid())
+			found = id;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static int watch(unsigned int colors, int seconds, char **command)
+{
+	struct timespec nap = { .tv_nsec = 100000000 };
+	time_t end = time(NULL) + seconds;
+	int status = 0, looks = 0;
+	unsigned int set;
+	pid_t pid;
+
+	kpageflags = open("/proc/kpageflags", O_RDONLY);
+	set_colors(colors);
+	set = own_set();
+	pid = fork();
+	if (!pid) {
+		setpgid(0, 0);
+		execvp(*command, command);
+		err(1, "%s", *command);
+	}
+	/* the one who looks is no part of it, but keeps the set */
+	while (!waitpid(pid, &status, WNOHANG) && time(NULL) < end) {
+		look(set);
+		looks++;
+		nanosleep(&nap, NULL);
+	}
+	look(set);
+	kill(-pid, SIGKILL);
+	for (int kind = 0; kind < KINDS; kind++)
+		printf("%s_right %lu\n%s_wrong %lu\n", kinds[kind], right[kind], kinds[kind],
+		       wrong[kind]);
+	printf("looks %d\nstatus %d\n", looks, status);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "map")) {
+		write_map();
+	} else if (!strcmp(what, "touch") && argc == 4) {
+		touch_all(atoi(argv[2]), atol(argv[3]));
+	} else if (!strcmp(what, "hold") && argc == 4) {
+		set_colors(atoi(argv[2]));
+		touch(room(atol(argv[3])), atol(argv[3]));
+	} else if (!strcmp(what, "key")) {
+		set_colors(1);
+		pause();
+	} else if (!strcmp(what, "watch") && argc > 4) {
+		return watch(atoi(argv[2]), atoi(argv[3]), argv + 4);
+	} else {
+		errx(2, "usage: see lab/guest/color.c");
+	}
+	return 0;
+}
