@@ -17,7 +17,7 @@
 /* camc run */
 
 /* Say which color of the list is taken, and by whom. */
-static _Noreturn void die_taken(const struct set *wanted)
+static noreturn void die_taken(const struct set *wanted)
 {
 	struct table table;
 	unsigned int i, color;
@@ -39,8 +39,8 @@ static _Noreturn void die_taken(const struct set *wanted)
 	die("a color of the list was taken: try again");
 }
 
-static _Noreturn void die_unset(const struct camc_policy *policy, const struct set *wanted,
-				int why)
+static noreturn void die_unset(const struct camc_policy *policy, const struct set *wanted,
+			       int why)
 {
 	bool chosen = policy->flags & CAMC_AUTO;
 	char where[32] = "this node";
@@ -267,13 +267,14 @@ static int top(void)
 
 /* The command line */
 
-_Noreturn void usage(FILE *file)
+noreturn void usage(FILE *file)
 {
 	fputs("camc run [--colors N | --banks LIST] [--node N] [--strict] [--share]\n"
 	      "         [--prefill SIZE] [--] COMMAND ...\n"
 	      "camc map show [MAP]        camc map list         camc map dump\n"
 	      "camc map check MAP         camc map convert MAP  camc map load MAP\n"
-	      "         each: [--page-size SIZE]\n"
+	      "camc map color MAP ADDRESS ...\n"
+	      "         each: [--page-size SIZE]; check, load: [--force]\n"
 	      "camc check [--json] [--map MAP] [--colors LIST] PID\n"
 	      "camc top [--json] [--once] [--delay SECONDS]\n"
 	      "MAP: a file, or a name that camc map list tells. See camc(8).\n", file);
@@ -282,7 +283,7 @@ _Noreturn void usage(FILE *file)
 
 enum {
 	OPT_COLORS = 1, OPT_BANKS, OPT_NODE, OPT_STRICT, OPT_SHARE, OPT_PREFILL, OPT_PAGE_SIZE,
-	OPT_JSON, OPT_MAP, OPT_ONCE, OPT_DELAY, OPT_HELP,
+	OPT_JSON, OPT_MAP, OPT_ONCE, OPT_DELAY, OPT_FORCE, OPT_HELP,
 };
 
 static const struct option run_options[] = {
@@ -298,6 +299,7 @@ static const struct option run_options[] = {
 
 static const struct option map_options[] = {
 	{ "page-size", required_argument, NULL, OPT_PAGE_SIZE },
+	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
@@ -353,6 +355,9 @@ static void set_option(int option)
 		break;
 	case OPT_DELAY:
 		options.delay = optarg;
+		break;
+	case OPT_FORCE:
+		options.force = true;
 		break;
 	case OPT_HELP:
 		usage(stdout);

@@ -3,6 +3,8 @@
 #ifndef CAMC_H
 #define CAMC_H
 
+#include <stdnoreturn.h>
+
 #include "camc_map.h"
 
 #define SYSFS		"/sys/kernel/mm/camc/"
@@ -20,6 +22,7 @@ struct options {
 	bool share;
 	bool json;
 	bool once;
+	bool force;
 };
 
 extern struct options options;
@@ -53,7 +56,7 @@ struct table {
 	unsigned int nr_tasks;
 };
 
-_Noreturn void die(const char *format, ...);
+noreturn void die(const char *format, ...);
 void *allocate(void *memory, size_t size);
 char *path_of(const char *format, ...);
 char *read_text(const char *path);
@@ -77,6 +80,6 @@ const struct task *user_of(const struct table *table, u64 id);
 const struct camc_map *map_to_check(void);
 int map_command(int argc, char **argv);
 int check_process(const char *pid);
-_Noreturn void usage(FILE *file);
+noreturn void usage(FILE *file);
 
 #endif /* CAMC_H */

@@ -269,6 +269,11 @@ static int find_chips(const struct walk *walk, unsigned int node, unsigned int d
 			return fail(error,
 				    "node %u: F2x%X80 has the unknown bank address mapping %u",
 				    node, dct, mapping);
+		/* the bits that interleave are exchanged with high ones; those of banks stay */
+		if (compared & CS_LOW & ((8ULL << (columns[mapping] + BANK_BITS)) - 1))
+			return fail(error,
+				    "node %u: chip select %u of DCT %u is told by bits of columns or banks",
+				    node, cs, dct);
 		for (i = 0; i < found && chips[i].base != (base & high); i++)
 			;
 		these = &chips[i];
@@ -507,7 +512,10 @@ static bool same_formula(const struct camc_region *a, const struct camc_region *
 	       !memcmp(a->masks, b->masks, sizeof(a->masks));
 }
 
-/* Pieces of one formula that lie behind each other, or twice in the list, are one region. */
+/*
+ * Pieces of one formula that lie behind each other are one region, as are those that two channels
+ * or nodes share because they are interleaved.
+ */
 static int add_region(struct walk *walk, struct camc_map *map, const struct camc_region *region)
 {
 	unsigned int i;
@@ -517,7 +525,7 @@ static int add_region(struct walk *walk, struct camc_map *map, const struct camc
 
 		if (!same_formula(other, region))
 			continue;
-		if (other->start == region->start && other->end == region->end)
+		if (other->start <= region->start && region->end <= other->end)
 			return 0;
 		if (other->end == region->start) {
 			other->end = region->end;

@@ -449,7 +449,7 @@ static int find_hoist(const struct camc_region *region, const struct camc_chipse
 		names = "TOP_MEM";
 		break;
 	}
-	if (*by > FOUR_GIB || (*from | *by) % CAMC_BLOCK)
+	if (chipset->top_mem > FOUR_GIB || (*from | *by) % CAMC_BLOCK)
 		return fail(error,
 			    "line %u: %s of this machine are no multiples of 4 MiB below 4 GiB: change the size of the graphics memory in the firmware's setup",
 			    region->line, names);

@@ -67,15 +67,97 @@ static char *find_map(const char *name)
 	return text;
 }
 
-static void parse_map(const char *name)
+/*
+ * Which machine is this? A line, or several if it has several names, that "# machine:" lines of
+ * shipped maps may have.
+ */
+static void machine(char *words, size_t size)
 {
-	char *text = find_map(name);
+	static const char * const fields[] = { "vendor_id", "cpu family", "model" };
+	int file = open(path_of("/proc/device-tree/compatible"), O_RDONLY | O_CLOEXEC);
+	char *text, *rest, *line;
+	size_t length = 0;
+	unsigned int i;
+	ssize_t got;
+
+	memset(words, 0, size);
+	if (file >= 0) {
+		/* strings that end with zeroes: the board, then families that it belongs to */
+		got = read(file, words, size - 1);
+		close(file);
+		for (; got > 0; got--)
+			if (!words[got - 1])
+				words[got - 1] = '\n';
+		return;
+	}
+	text = read_text(path_of("/proc/cpuinfo"));
+	rest = text;
+	/* one processor's lines, in this order */
+	for (i = 0; i < 3 && rest && (line = strsep(&rest, "\n")); ) {
+		char *value = strchr(line, ':');
+		size_t name = strlen(fields[i]);
+
+		if (!value || strncmp(line, fields[i], name) ||
+		    line[name + strspn(line + name, "\t ")] != ':')
+			continue;
+		value += 1 + strspn(value + 1, " ");
+		length += snprintf(words + length, size - length, "%s%s", i ? " " : "", value);
+		i++;
+		if (length >= size)
+			break;
+	}
+	free(text);
+}
+
+static bool is_machine(const char *this, const char *wanted)
+{
+	size_t length = strlen(wanted);
+
+	for (; *this; this += strcspn(this, "\n"), this += *this == '\n')
+		if (strcspn(this, "\n") == length && !strncmp(this, wanted, length))
+			return true;
+	return false;
+}
+
+/* The value of a comment such as "# about: text". */
+static const char *comment(const char *line, const char *key)
+{
+	size_t length = strlen(key);
+
+	if (strncmp(line, "# ", 2) || strncmp(line + 2, key, length) || line[length + 2] != ':')
+		return NULL;
+	return line + length + 3 + strspn(line + length + 3, " ");
+}
+
+/* Is the map for this machine, as far as it tells? */
+static bool is_for(char *text, const char *this)
+{
+	bool any = false;
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		const char *wanted = comment(line, "machine");
+
+		if (wanted && is_machine(this, wanted))
+			return true;
+		any = any || wanted;
+	}
+	return !any;
+}
+
+static void parse_map(const char *name, bool here)
+{
+	char this[256], *text = find_map(name);
 	int failed = registers_text(text) ? registers_parse(&map, text, error) :
 		     map_parse(&map, text, error);
 
-	free(text);
 	if (failed)
 		die("%s: %s", name, error);
+	machine(this, sizeof(this));
+	if (here && !options.force && !is_for(text, this))
+		die("%s: the map is for another machine, by its machine lines; --force tries it",
+		    name);
+	free(text);
 }
 
 static u64 read_at(const char *path, off_t offset, size_t size)
@@ -138,7 +220,7 @@ static void prepare(const char *name, bool need, bool *known, FILE *report)
 	static struct camc_map before;
 	struct camc_chipset chipset = { 0 };
 
-	parse_map(name);
+	parse_map(name, need);
 	*known = read_memory();
 	if (!*known && (need || map.region[0].to_end))
 		die("%s", error);
@@ -225,58 +307,11 @@ static void show_map(bool known)
 		printf("how much memory each color has is not known: %s\n", error);
 }
 
-/* Which machine is this? Words that the "# machine:" lines of shipped maps have. */
-static void machine(char *words, size_t size)
-{
-	static const char * const fields[] = { "vendor_id", "cpu family", "model" };
-	int file = open(path_of("/proc/device-tree/compatible"), O_RDONLY | O_CLOEXEC);
-	char *text, *rest, *line;
-	size_t length = 0;
-	unsigned int i;
-	ssize_t got;
-
-	*words = '\0';
-	if (file >= 0) {
-		/* the first of several strings that end with zeroes is the board */
-		got = read(file, words, size - 1);
-		close(file);
-		words[got > 0 ? got : 0] = '\0';
-		return;
-	}
-	text = read_text(path_of("/proc/cpuinfo"));
-	rest = text;
-	/* one processor's lines, in this order */
-	for (i = 0; i < 3 && rest && (line = strsep(&rest, "\n")); ) {
-		char *value = strchr(line, ':');
-		size_t name = strlen(fields[i]);
-
-		if (!value || strncmp(line, fields[i], name) ||
-		    line[name + strspn(line + name, "\t ")] != ':')
-			continue;
-		value += 1 + strspn(value + 1, " ");
-		length += snprintf(words + length, size - length, "%s%s", i ? " " : "", value);
-		i++;
-		if (length >= size)
-			break;
-	}
-	free(text);
-}
-
 struct shipped {
 	char name[NAME_MAX + 1];
 	char about[128];
 	bool here;
 };
-
-/* The value of a comment such as "# about: text". */
-static const char *comment(const char *line, const char *key)
-{
-	size_t length = strlen(key);
-
-	if (strncmp(line, "# ", 2) || strncmp(line + 2, key, length) || line[length + 2] != ':')
-		return NULL;
-	return line + length + 3 + strspn(line + length + 3, " ");
-}
 
 static int by_name(const void *a, const void *b)
 {
@@ -288,7 +323,7 @@ static unsigned int list_maps(struct shipped **list)
 {
 	struct dirent *entry;
 	unsigned int count = 0;
-	char this[128], path[PATH_MAX];
+	char this[256], path[PATH_MAX];
 	DIR *folder = opendir(maps_folder());
 
 	*list = NULL;
@@ -311,11 +346,11 @@ static unsigned int list_maps(struct shipped **list)
 		rest = text;
 		while ((line = strsep(&rest, "\n"))) {
 			const char *about = comment(line, "about");
-			const char *machine = comment(line, "machine");
+			const char *wanted = comment(line, "machine");
 
 			if (about)
 				snprintf(one->about, sizeof(one->about), "%s", about);
-			if (machine && *this && !strcmp(machine, this))
+			if (wanted && is_machine(this, wanted))
 				one->here = true;
 		}
 		free(text);
@@ -369,7 +404,7 @@ static int explain_need(void)
 	const struct need *need = needs;
 	unsigned int count, i;
 	struct shipped *list;
-	char this[128];
+	char this[256];
 	bool any = false;
 
 	machine(this, sizeof(this));
@@ -379,7 +414,7 @@ static int explain_need(void)
 		if (!list[i].here)
 			continue;
 		if (!any)
-			printf("published for this processor or board (%s):\n", this);
+			puts("published for this processor or board, with the memory told:");
 		printf("  %-40s %s\n", list[i].name, list[i].about);
 		any = true;
 	}
@@ -387,7 +422,8 @@ static int explain_need(void)
 	while (strncmp(this, need->machine, strlen(need->machine)))
 		need++;
 	if (!any)
-		printf("no map is shipped for this machine (%s)\n", *this ? this : "unknown");
+		printf("no map is shipped for this machine: %.*s\n", (int)strcspn(this, "\n"),
+		       *this ? this : "unknown");
 	printf("to make one: %s\n", need->text);
 	puts("else measure it: row buffer conflicts tell which addresses share a bank (DRAMA, by");
 	puts("Pessl and others, USENIX Security 2016), and write it in the language of camc(8)");
@@ -481,6 +517,26 @@ static int map_load(const char *name)
 	}
 }
 
+/* The colors of physical addresses, one a line; "-" for those outside of the map. */
+static int print_colors(char **arguments)
+{
+	unsigned int color;
+	u64 address;
+	bool known;
+
+	prepare(*arguments++, false, &known, stderr);
+	for (; *arguments; arguments++) {
+		if (!parse_hex(*arguments, &address))
+			die("color %s: a hexadecimal physical address", *arguments);
+		color = map_color(&map, address);
+		if (color == CAMC_NOWHERE)
+			puts("-");
+		else
+			printf("%u\n", color);
+	}
+	return 0;
+}
+
 /* The registers that registers_parse() wants, of AMD family 10h. */
 static int map_dump(void)
 {
@@ -493,12 +549,11 @@ static int map_dump(void)
 	};
 	unsigned int node, i, offset;
 	bool any = false;
-	char this[128];
+	char this[256];
 
 	machine(this, sizeof(this));
 	if (strncmp(this, "AuthenticAMD 16 ", 16))
-		die("registers are known of AMD family 10h, this is %s: see camc map show",
-		    *this ? this : "another machine");
+		die("registers are known of AMD family 10h only: see camc map show");
 	printf("registers amd-10h this-machine\n");
 	for (node = 0; node < 8; node++) {
 		if (access(path_of(PCI "%02x.1/config", 0x18 + node), F_OK))
@@ -570,5 +625,7 @@ int map_command(int argc, char **argv)
 	}
 	if (!argc)
 		return map_show(NULL);
+	if (argc > 2 && !strcmp(argv[0], "color"))
+		return print_colors(argv + 1);
 	usage(stderr);
 }
