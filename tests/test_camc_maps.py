@@ -64,7 +64,9 @@ def test_the_papers_example(machine: Machine) -> None:
     The paper prints ((1 x 2 + 0) x 2 + 1) x 4 + 3 = 19; it is 23, and 19 is that of rank 0.
     """
     masks = "controller 8000\nrank 4000\nbank 2000\nbank 1000\n"
-    text = f"map example\nregion 0-400000\n{masks}region 400000-800000 node 1 offset 400000\n{masks}"
+    text = (
+        f"map example\nregion 0-400000\n{masks}region 400000-800000 node 1 offset 400000\n{masks}"
+    )
     machine.memory([(0, 0x800000)])
     path = machine.write("example.map", text)
     addresses = [0x400000 | rank << 14 | 3 << 12 for rank in (1, 0)]
@@ -235,7 +237,10 @@ def both(*selects: tuple[int, int, int, int]) -> dict[str, int]:
 def interleaved_nodes(count: int, size: int, *more: dict[str, int]) -> Registers:
     """Nodes that share all addresses, page by page."""
     ranges = ranges_of(*((0, count * size, count - 1, node) for node in range(count)))
-    return {node: {**ranges, **{k: v for each in more for k, v in each.items()}} for node in range(count)}
+    return {
+        node: {**ranges, **{k: v for each in more for k, v in each.items()}}
+        for node in range(count)
+    }
 
 
 @dataclass
@@ -348,9 +353,7 @@ SETUPS = {
     "three ranks": Setup(
         one_node(
             6 * GIB,
-            chips(
-                0, *((n, at * GIB, 2 * GIB - 1, 7) for n, at in ((0, 0), (1, 2), (2, 4)))
-            ),
+            chips(0, *((n, at * GIB, 2 * GIB - 1, 7) for n, at in ((0, 0), (1, 2), (2, 4)))),
         ),
         [(0, 6 * GIB)],
         ranks=4,
@@ -422,9 +425,7 @@ def one_to_one(colors: list[int], banks: list[frozenset[object]]) -> None:
         ({"F1x044": 0, "F1x040": 0x01000003}, "node 0: its range of addresses is empty"),
     ],
 )
-def test_registers_that_are_refused(
-    machine: Machine, change: dict[str, int], message: str
-) -> None:
+def test_registers_that_are_refused(machine: Machine, change: dict[str, int], message: str) -> None:
     machine.memory([(0, 4 * GIB)])
     path = machine.write("dump", dump(one_node(4 * GIB, chips(0, *TWO), change)))
     assert message in machine.error("map", "check", str(path))
@@ -454,7 +455,9 @@ def test_a_dump_of_this_machine(machine: Machine) -> None:
     machine.processor("AuthenticAMD", 16, 9)
     assert "there is no PCI device 00:18.1" in machine.error("map", "dump")
     for node in range(2):
-        config = b"".join((function << 24 | at).to_bytes(4, "little") for function in (0,) for at in range(128))
+        config = b"".join(
+            (function << 24 | at).to_bytes(4, "little") for function in (0,) for at in range(128)
+        )
         for function in (1, 2):
             machine.write(f"sys/bus/pci/devices/0000:00:{0x18 + node:x}.{function}/config", config)
     lines = machine.output("map", "dump").splitlines()
@@ -596,7 +599,10 @@ def test_pages_of_16_kib_have_fewer_colors(machine: Machine) -> None:
     name = "raspberry-pi-5-banklow-4"
     answer = machine.output("map", "check", "--page-size", "16K", name)
     assert "each page of 16 KiB is spread over 4 banks, so 2 of its 4 bits" in answer
-    assert masks(machine.output("map", "convert", "--page-size", "16384", name)) == [1 << 31, 1 << 14]
+    assert masks(machine.output("map", "convert", "--page-size", "16384", name)) == [
+        1 << 31,
+        1 << 14,
+    ]
     message = "is spread over 8 banks, so 1 of its 4 bits"
     assert message in machine.output("map", "check", "--page-size", "64K", name)
     for size in ("0", "3K", "8M", "512", "4x", "", "99999999999999999999"):

@@ -116,9 +116,7 @@ def test_run_refuses(machine: Machine, options: list[str], message: str) -> None
         ([], errno.ENOMEM, "the kernel refused the colors: Cannot allocate memory"),
     ],
 )
-def test_the_kernel_refuses(
-    machine: Machine, options: list[str], why: int, message: str
-) -> None:
+def test_the_kernel_refuses(machine: Machine, options: list[str], why: int, message: str) -> None:
     machine.write(
         "proc/camc", "set 7 strict,fork,exec 0,3\nset 8 spill,cgroup 2\ntask 12 12 7 100 a b\n"
     )
@@ -384,7 +382,9 @@ def test_check_refuses(machine: Machine) -> None:
     (machine.root / "proc/12/pagemap").write_bytes(b"")
     assert machine.error("check", "12") == "process 12 ended while it was checked"
     (machine.root / "proc/12/pagemap").unlink()
-    assert "/proc/12/pagemap: No such file or directory: run as root" in machine.error("check", "12")
+    assert "/proc/12/pagemap: No such file or directory: run as root" in machine.error(
+        "check", "12"
+    )
     machine.write("proc/camc", "")
     assert "process 12 has no colors" in machine.error("check", "12")
     machine.write("proc/12/maps", "1000-xyz rw-p 0 0:0 0\n")
@@ -406,9 +406,7 @@ def test_top(machine: Machine) -> None:
         'task 12 12 7 100 a "b" #1\ntask 12 13 7 100 thread\ntask 14 14 7 5 c\\d\n',
     )
     text = machine.output("top")
-    assert text.splitlines()[0] == (
-        "4 colors; tasks without CAP_SYS_RESOURCE may take 64 together"
-    )
+    assert text.splitlines()[0] == ("4 colors; tasks without CAP_SYS_RESOURCE may take 64 together")
     assert "free 0, taken 1, allocated 2, " in text and "lost 12\n" in text
     assert "set 7: 0,2-3 (strict,fork,exec)\n" in text
     assert '        12        100  a "b" #1\n        14          5  c\\d\n' in text
