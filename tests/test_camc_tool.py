@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.camc.machine import GIB, PAGE, STATS, Machine, build
+from tests.camc.machine import GIB, PAGE, STATS, Machine
 
 MAP = "map some\nregion 0-40000000\nbank 2000\nbank 1000\n"  # four colors, page by page
 STRICT, FORK, EXEC, SHARE, AUTO = (1 << bit for bit in range(5))  # of <linux/camc.h>
@@ -17,15 +17,10 @@ SET, FILL = "1", "4"
 LOCAL = -1
 
 
-@pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("camc"))
-
-
 @pytest.fixture
-def machine(tool: Path, tmp_path: Path) -> Machine:
+def machine(camc_tool: Path, tmp_path: Path) -> Machine:
     """With a loaded map of four colors."""
-    machine = Machine(tmp_path / "root", tool)
+    machine = Machine(tmp_path / "root", camc_tool)
     machine.memory([(0, GIB)])
     machine.kernel(4, text=MAP)
     machine.environment["CAMC_FAKE_LOG"] = str(machine.root / "log")

@@ -27,11 +27,18 @@
 #define CS_LOW		0x003fffffULL	/* address bits 21:13 interleave chip selects */
 #define PIECES		128
 
+const struct camc_registers camc_registers[CAMC_REGISTERS] = {
+	{ 1, 0x40, 0x7c }, { 1, 0xf0, 0xf0 }, { 1, 0x140, 0x17c }, { 2, 0x40, 0x6c },
+	{ 2, 0x80, 0x80 }, { 2, 0x94, 0x94 }, { 2, 0x10c, 0x114 }, { 2, 0x140, 0x16c },
+	{ 2, 0x180, 0x180 }, { 2, 0x194, 0x194 },
+};
+
 /* Columns of each bank address mapping, as a power of two; 0: reserved. */
 static const unsigned char columns[16] = { 0, 10, 10, 0, 0, 10, 11, 10, 11, 11, 10, 11, 12 };
 
 struct dump {
 	u32 value[NODES][FUNCTIONS][REGISTERS];
+	bool given[NODES][FUNCTIONS][REGISTERS];
 	bool present[NODES];
 };
 
@@ -91,6 +98,28 @@ static int parse_register(struct dump *dump, int node, char *word, char *value,
 	if (node < 0)
 		return fail(error, "line %u: %.20s stands before \"node N\"", line, word);
 	dump->value[node][word[1] - '0'][offset / 4] = number;
+	dump->given[node][word[1] - '0'][offset / 4] = true;
+	return 0;
+}
+
+/* A register that is missing is none that is 0. */
+static int check_complete(const struct dump *dump, char *error)
+{
+	const struct camc_registers *some;
+	unsigned int node, offset;
+
+	for (node = 0; node < NODES; node++) {
+		for (some = camc_registers; some < camc_registers + CAMC_REGISTERS; some++) {
+			for (offset = some->first; offset <= some->last; offset += 4) {
+				if (!dump->present[node] ||
+				    dump->given[node][some->function][offset / 4])
+					continue;
+				return fail(error,
+					    "node %u: the dump lacks F%ux%03X: camc map dump has all that is needed",
+					    node, some->function, offset);
+			}
+		}
+	}
 	return 0;
 }
 
@@ -607,7 +636,7 @@ int registers_parse(struct camc_map *map, const char *text, char *error)
 		;
 	if (reader == NODES)
 		return fail(error, "the dump has no \"node N\"");
-	if (find_pieces(&walk, reader))
+	if (check_complete(&walk.dump, error) || find_pieces(&walk, reader))
 		return -1;
 	return make_regions(&walk, map);
 }

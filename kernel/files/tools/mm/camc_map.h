@@ -134,6 +134,17 @@ int map_count(const struct camc_map *map, const struct camc_memory *memory,
 	      unsigned int page_shift, struct camc_count *count, char *error);
 int map_render(const struct camc_map *map, char *text, size_t size, char *error);
 
+/* Registers @first to @last of a function, 4 apart, of which a dump has all. */
+struct camc_registers {
+	unsigned int function;
+	unsigned int first;
+	unsigned int last;
+};
+
+#define CAMC_REGISTERS	10
+
+extern const struct camc_registers camc_registers[CAMC_REGISTERS];
+
 bool registers_text(const char *text);
 int registers_parse(struct camc_map *map, const char *text, char *error);
 

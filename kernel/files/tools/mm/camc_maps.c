@@ -540,14 +540,8 @@ static int print_colors(char **arguments)
 /* The registers that registers_parse() wants, of AMD family 10h. */
 static int map_dump(void)
 {
-	static const struct {
-		unsigned int function, first, last;
-	} wanted[] = {
-		{ 1, 0x40, 0x7c }, { 1, 0xf0, 0xf0 }, { 1, 0x140, 0x17c }, { 2, 0x40, 0x6c },
-		{ 2, 0x80, 0x80 }, { 2, 0x94, 0x94 }, { 2, 0x10c, 0x114 }, { 2, 0x140, 0x16c },
-		{ 2, 0x180, 0x180 }, { 2, 0x194, 0x194 },
-	};
-	unsigned int node, i, offset;
+	const struct camc_registers *some;
+	unsigned int node, offset;
 	bool any = false;
 	char this[256];
 
@@ -559,16 +553,15 @@ static int map_dump(void)
 		if (access(path_of(PCI "%02x.1/config", 0x18 + node), F_OK))
 			continue;
 		printf("node %u\n", node);
-		for (i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
-			char *path = path_of(PCI "%02x.%u/config", 0x18 + node,
-					     wanted[i].function);
+		for (some = camc_registers; some < camc_registers + CAMC_REGISTERS; some++) {
+			char *path = path_of(PCI "%02x.%u/config", 0x18 + node, some->function);
 			int file = open(path, O_RDONLY | O_CLOEXEC);
 			unsigned int value;
 
-			for (offset = wanted[i].first; offset <= wanted[i].last; offset += 4) {
+			for (offset = some->first; offset <= some->last; offset += 4) {
 				if (file < 0 || pread(file, &value, 4, offset) != 4)
 					die("%s: cannot read offset %x: run as root", path, offset);
-				printf("F%ux%03X %08x\n", wanted[i].function, offset, value);
+				printf("F%ux%03X %08x\n", some->function, offset, value);
 			}
 			close(file);
 			any = true;
