@@ -214,17 +214,21 @@ def walk_node(
     if select & 4:
         at = (6, 12, 6, 9)[mode]
         normal = normal >> at + 1 << at | normal & (1 << at) - 1
-    rank = 0
+    where = {}
     for number in range(8):
         chip = values.get(f"F2x{0x40 + 0x100 * channel + 4 * number:03X}", 0)
         mask = values.get(f"F2x{0x60 + 0x100 * channel + 4 * (number // 2):03X}", 0)
         compared = (0x1FF83FE0 & ~mask) << 8
-        if not chip & 1:
-            continue
-        if normal & compared == (chip & 0x1FF83FE0) << 8 & compared:
+        if chip & 1:
+            where[number] = (chip & 0x1FF83FE0) << 8 & compared, compared
+    # ranks are numbered by address
+    for rank, number in enumerate(sorted(where, key=lambda number: where[number][0])):
+        base, compared = where[number]
+        if normal & compared == base:
             mapping = values[f"F2x{0x80 + 0x100 * channel:03X}"] >> 4 * (number // 2) & 15
+            if not select & 4 and select & 1 and not select & 2:
+                channel ^= 1  # that with the first address is channel 0
             return channel, rank, normal >> COLUMNS[mapping] + 3 & 7
-        rank += 1
     return None
 
 
@@ -424,7 +428,10 @@ def one_to_one(colors: list[int], banks: list[frozenset[object]]) -> None:
         ({"F2x094": 1 << 22 | 0x100}, "node 0: F2x094 swizzles banks"),
         ({"F2x094": 0}, "node 0: F2x094: DCT 0 has no DDR3 memory"),
         ({"F2x080": 3}, "node 0: F2x080 has the unknown bank address mapping 3"),
-        ({"F2x060": (2 * GIB - 1) >> 8 & 0x1FF83FE0 & ~(1 << 20)}, "of chip select 0 of DCT 0 has"),
+        (
+            {"F2x060": (2 * GIB - 1) >> 8 & 0x1FF83FE0 & ~(1 << 20)},
+            "mask of chip select 0 of DCT 0 has",
+        ),
         ({"F2x044": 1}, "node 0: chip select 1 of DCT 0 overlaps another one"),
         ({"F2x060": (4 * GIB - 1 - (1 << 17)) >> 8 & 0x1FF83FE0, "F2x044": 0}, "not all addresses"),
         ({"F2x060": (4 * GIB - 1 - (1 << 14)) >> 8 & 0x1FF83FE0}, "by bits of columns or banks"),
@@ -659,7 +666,7 @@ def test_chipsets_that_do_not_tell(machine: Machine) -> None:
     name = "intel-sandybridge-2dimm"
     assert "hoist intel needs TOLUD and TOM" in machine.error("map", "check", name)
     machine.intel(0x7DE00000, 2 * GIB)  # no multiple of 4 MiB
-    assert "are no multiples of 4 MiB below 4 GiB" in machine.error("map", "check", name)
+    assert "are no multiples of 4 MiB" in machine.error("map", "check", name)
     machine.processor("AuthenticAMD", 26, 68)
     assert "hoist amd needs TOP_MEM" in machine.error("map", "check", "amd-zen5-9900x-2x32g")
 
@@ -682,8 +689,10 @@ def test_counts_against_each_page(machine: Machine) -> None:
             ranges.append((start, at))
             at += PAGE
         end = -(-at // (4 * MIB)) * 4 * MIB
-        offset = chance.choice((0, 0, 4 * MIB, 8 * MIB))
-        text = f"map random\nregion 0-{end + 4 * MIB:x} offset {offset:x}\n"
+        offset = chance.choice((0, 4 * MIB, 8 * MIB))
+        ranges = [(start + offset, end + offset) for start, end in ranges]
+        end += offset
+        text = f"map random\nregion {offset:x}-{end + 4 * MIB:x} offset {offset:x}\n"
         path = machine.write("m", text + "".join(f"bank {mask:x}\n" for mask in chosen))
         machine.memory(ranges)
         answer = machine.run("map", "check", str(path))
@@ -765,7 +774,7 @@ ONE = "map m\nregion 0-40000000\n"
         ("map m\nregion 0-400000 offset xyz\n", "offset xyz is no hexadecimal number"),
         ("map m\nregion 0-400000 remove 6\n", "remove takes fields as 13:12,6:6"),
         ("map m\nregion 0-400000 remove 6:7\n", "remove takes fields as 13:12,6:6"),
-        ("map m\nregion 0-400000 remove 64:6\n", "remove takes fields as 13:12,6:6"),
+        ("map m\nregion 0-400000 remove 52:6\n", "remove takes fields as 13:12,6:6"),
         ("map m\nregion 0-400000 remove 7:6,6:6\n", "bit 6 is removed twice"),
         ("map m\nregion 0-400000 hoist intel\n", "unknown word hoist: node, offset, remove"),
         ("map m\nregion 0-all hoist via\n", "hoist via: intel or amd"),
@@ -796,6 +805,8 @@ ONE = "map m\nregion 0-40000000\n"
         ),
         ("map m\nregion 0-40001000\nbank 1000\n", "are multiples of 4 MiB"),
         ("map m\nregion 0-40000000 offset 1000\nbank 1000\n", "are multiples of 4 MiB"),
+        ("map m\nregion 0-40000000 offset 400000\nbank 1000\n", "line 2: OFF is larger than START"),
+        (ONE + "bank 10000000000000\n", "line 3: mask 10000000000000 has bits beyond the address"),
         ("map m\nregion 1000-all\nbank 1000\n", "START is no multiple of 4 MiB"),
         ("map m\nregion 40000000-all\nbank 1000\n", "there is no memory from 40000000 on"),
         (
@@ -867,15 +878,26 @@ def test_pages_tell_apart_what_sums_tell(machine: Machine) -> None:
 
 def test_memory_with_holes(machine: Machine) -> None:
     path = str(machine.write("m.map", "map m\nregion 0-all\nbank 1000\n"))
-    machine.memory([(0x1000, 0x9F000), (0x100000, 100 * MIB - PAGE), (150 * MIB, GIB + PAGE)])
-    assert "region 0-40400000\n" in machine.output("map", "convert", path)
-    machine.memory([(70 * MIB, 90 * MIB), (160 * MIB, GIB)])
+    machine.memory([(0x1000, 0x9F000), (0x100000, GIB - PAGE), (2 * GIB - MIB, 3 * GIB + PAGE)])
+    assert "region 0-c8000000\n" in machine.output("map", "convert", path)
+    machine.memory([(70 * MIB, 90 * MIB), (GIB + 256 * MIB, 2 * GIB)])
     assert machine.output("map", "convert", path).splitlines()[1::2] == [
-        "region 4400000-5c00000",
-        "region a000000-40000000",
+        "region 0-8000000",
+        "region 50000000-80000000",
     ]
-    machine.memory((n * GIB, n * GIB + MIB) for n in range(33))
+    path = str(machine.write("m.map", "map m\nregion 400000-all\nbank 1000\n"))
+    assert "region 400000-8000000\n" in machine.output("map", "convert", path)
+    machine.memory((n * 2 * GIB, n * 2 * GIB + MIB) for n in range(33))
     assert "more than 32 regions" in machine.error("map", "convert", path)
+
+
+def test_blocks_are_larger_if_pages_are(machine: Machine) -> None:
+    machine.memory([(0, GIB)])
+    path = str(machine.write("m.map", "map m\nregion 0-40400000\nbank 10000\n"))
+    assert "2 colors with 512 MiB" in machine.output("map", "check", path)
+    for size, block in (("16K", "32 MiB (2000000)"), ("64K", "512 MiB (20000000)")):
+        message = f"START, END and OFF of a region are multiples of {block}"
+        assert message in machine.error("map", "check", "--page-size", size, path)
 
 
 def test_memory_that_cannot_be_seen(machine: Machine) -> None:

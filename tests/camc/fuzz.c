@@ -39,13 +39,14 @@ static void follow(struct camc_map *map, const struct camc_memory *memory)
 	unsigned int i, j;
 	u64 pages = 0;
 
-	if (map_place(map, memory, &chipset, error) || map_check(map, memory, error) ||
+	if (map_place(map, memory, &chipset, PAGE_SHIFT, error) ||
+	    map_check(map, memory, PAGE_SHIFT, error) ||
 	    map_eliminate(map, PAGE_SHIFT, error))
 		return;
 	for (i = 0; i < map->regions; i++)
 		for (j = 0; j < map_bits(map); j++)
 			require(!(map->region[i].masks[j].bits & ((1 << PAGE_SHIFT) - 1)));
-	require(!map_check(map, memory, error));
+	require(!map_check(map, memory, PAGE_SHIFT, error));
 	if (!map_count(map, memory, PAGE_SHIFT, &count, error)) {
 		for (i = 0; i < count.colors; i++)
 			pages += count.pages[i];

@@ -12,6 +12,7 @@
  * A dump is text: "registers amd-10h NAME", then for each node "node N" and lines such as
  * "F2x110 00000001": function, offset and value of its PCI device, as in AMD's documentation.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "camc_map.h"
@@ -59,8 +60,8 @@ struct chips {
 	u64 base;
 	u64 size;
 	u64 low;		/* address bits that tell them apart */
-	unsigned int ranks;	/* how many */
-	unsigned int rank[CHIP_SELECTS];	/* by these bits, squeezed */
+	unsigned int seen;	/* bit i: there is one for value i of these bits */
+	unsigned int first;	/* number of the first rank; value i is first + i */
 	unsigned int bank_shift;
 };
 
@@ -265,16 +266,49 @@ static unsigned int squeeze(u64 address, u64 bits)
 	return squeezed;
 }
 
+static int by_base(const void *a, const void *b)
+{
+	const struct chips *x = a, *y = b;
+
+	return x->base < y->base ? -1 : x->base > y->base;
+}
+
 /*
- * The enabled chip selects of a DCT, those that are interleaved with each other together. Ranks
- * are numbered in the order of chip selects.
+ * Ranks are numbered in the order of addresses, which is that of chip selects unless modules differ
+ * in size; those that are interleaved with each other have the bits that tell them as theirs.
+ */
+static int number_ranks(const struct walk *walk, unsigned int node, struct chips *chips,
+			unsigned int found)
+{
+	unsigned int rank = 0, count, i;
+
+	qsort(chips, found, sizeof(*chips), by_base);
+	for (i = 0; i < found; i++) {
+		count = 1U << __builtin_popcountll(chips[i].low);
+		if (chips[i].seen != (1U << count) - 1)
+			return fail(walk->error,
+				    "node %u: not all addresses have a chip select", node);
+		if (i && chips[i - 1].base + chips[i - 1].size > chips[i].base)
+			return fail(walk->error, "node %u: chip selects overlap", node);
+		rank = (rank + count - 1) / count * count;
+		chips[i].first = rank;
+		rank += count;
+	}
+	if (rank > CHIP_SELECTS)
+		return fail(walk->error, "node %u: ranks are interleaved in parts of odd sizes",
+			    node);
+	return found;
+}
+
+/*
+ * The enabled chip selects of a DCT, those that are interleaved with each other together.
  *
- * Return: how many there are, or -1.
+ * Return: how many such there are, or -1.
  */
 static int find_chips(const struct walk *walk, unsigned int node, unsigned int dct,
 		      struct chips *chips)
 {
-	unsigned int cs, found = 0, ranks = 0, i;
+	unsigned int cs, found = 0, i;
 	char *error = walk->error;
 
 	for (cs = 0; cs < CHIP_SELECTS; cs++) {
@@ -282,7 +316,7 @@ static int find_chips(const struct walk *walk, unsigned int node, unsigned int d
 		u32 mask_register = get(walk, node, 2, 0x60 + 0x100 * dct + 4 * (cs / 2));
 		u64 compared = (u64)(CS_BITS & ~mask_register) << 8;
 		u64 base = (u64)(base_register & CS_BITS) << 8 & compared;
-		u64 high = compared & ~CS_LOW, size = high & -high;
+		u64 high = compared & ~CS_LOW, low = compared & CS_LOW, size = high & -high;
 		unsigned int mapping = get(walk, node, 2, 0x80 + 0x100 * dct) >> 4 * (cs / 2) & 15;
 		struct chips *these;
 
@@ -291,7 +325,8 @@ static int find_chips(const struct walk *walk, unsigned int node, unsigned int d
 		if (!(get(walk, node, 2, 0x94 + 0x100 * dct) & 1 << 8))
 			return fail(error, "node %u: F2x%X94: DCT %u has no DDR3 memory", node, dct,
 				    dct);
-		if (!size || (high | (size - 1)) != (1ULL << 37) - 1)
+		if (!size || (high | (size - 1)) != (1ULL << 37) - 1 ||
+		    __builtin_popcountll(low) > 3)
 			return fail(error, "node %u: the mask of chip select %u of DCT %u has gaps",
 				    node, cs, dct);
 		if (!columns[mapping])
@@ -299,7 +334,7 @@ static int find_chips(const struct walk *walk, unsigned int node, unsigned int d
 				    "node %u: F2x%X80 has the unknown bank address mapping %u",
 				    node, dct, mapping);
 		/* the bits that interleave are exchanged with high ones; those of banks stay */
-		if (compared & CS_LOW & ((8ULL << (columns[mapping] + BANK_BITS)) - 1))
+		if (low & ((8ULL << (columns[mapping] + BANK_BITS)) - 1))
 			return fail(error,
 				    "node %u: chip select %u of DCT %u is told by bits of columns or banks",
 				    node, cs, dct);
@@ -307,56 +342,19 @@ static int find_chips(const struct walk *walk, unsigned int node, unsigned int d
 			;
 		these = &chips[i];
 		if (i == found) {
-			*these = (struct chips){ .base = base & high, .size = size,
-						 .low = compared & CS_LOW,
+			*these = (struct chips){ .base = base & high, .size = size, .low = low,
 						 .bank_shift = columns[mapping] + 3 };
-			memset(these->rank, 0xff, sizeof(these->rank));
 			found++;
 		}
-		if (these->low != (compared & CS_LOW) || these->size != size ||
+		if (these->low != low || these->size != size ||
 		    these->bank_shift != columns[mapping] + 3U ||
-		    __builtin_popcountll(these->low) > 3 ||
-		    these->rank[squeeze(base, these->low)] != CAMC_NOWHERE)
+		    these->seen >> squeeze(base, low) & 1)
 			return fail(error,
 				    "node %u: chip select %u of DCT %u overlaps another one", node,
 				    cs, dct);
-		these->rank[squeeze(base, these->low)] = ranks++;
-		these->ranks++;
+		these->seen |= 1U << squeeze(base, low);
 	}
-	for (i = 0; i < found; i++)
-		if (chips[i].ranks != 1U << __builtin_popcountll(chips[i].low))
-			return fail(error,
-				    "node %u: not all addresses of DCT %u have a chip select", node,
-				    dct);
-	return found;
-}
-
-/* The bits of a piece's rank as masks; what is constant remains in its number. */
-static int set_ranks(const struct walk *walk, struct piece *piece, const struct chips *chips,
-		     u64 removed)
-{
-	unsigned int bit, i, sum, count = __builtin_popcountll(chips->low);
-	u64 low = chips->low;
-
-	piece->rank = chips->rank[0];
-	for (bit = 0; bit < count; bit++, low &= low - 1) {
-		unsigned int difference = chips->rank[1 << bit] ^ chips->rank[0];
-
-		for (i = 0; i < 3; i++)
-			if (difference >> i & 1)
-				piece->rank_masks[i] |= put_in(low & -low, removed);
-	}
-	for (i = 0; i < 1U << count; i++) {
-		sum = chips->rank[0];
-		for (bit = 0; bit < count; bit++)
-			if (i >> bit & 1)
-				sum ^= chips->rank[1 << bit] ^ chips->rank[0];
-		if (sum != chips->rank[i])
-			return fail(walk->error,
-				    "node %u: chip selects are interleaved in an order that is no XOR",
-				    piece->node);
-	}
-	return 0;
+	return number_ranks(walk, node, chips, found);
 }
 
 /*
@@ -370,6 +368,7 @@ static int add_pieces(struct walk *walk, unsigned int node, unsigned int dct, u6
 	unsigned int shift = __builtin_popcountll(removed), bit;
 	struct chips chips[CHIP_SELECTS];
 	int found = find_chips(walk, node, dct, chips), i;
+	u64 low;
 
 	for (i = 0; i < found; i++) {
 		struct piece *piece = &walk->piece[walk->pieces];
@@ -385,9 +384,10 @@ static int add_pieces(struct walk *walk, unsigned int node, unsigned int dct, u6
 		if (walk->pieces == PIECES)
 			return fail(walk->error, "memory is in more than %u pieces", PIECES);
 		*piece = (struct piece){ .start = first, .end = last, .offset = offset,
-					 .node = node, .channel = dct };
-		if (set_ranks(walk, piece, &chips[i], removed))
-			return -1;
+					 .node = node, .channel = dct, .rank = chips[i].first };
+		low = chips[i].low;
+		for (bit = 0; low; bit++, low &= low - 1)
+			piece->rank_masks[bit] = put_in(low & -low, removed);
 		for (bit = 0; bit < BANK_BITS; bit++)
 			piece->bank_masks[bit] =
 				put_in(1ULL << (chips[i].bank_shift + bit), removed);
@@ -472,6 +472,22 @@ static int find_pieces(struct walk *walk, unsigned int reader)
 }
 
 /* All of them as regions */
+
+/* The channel with a node's first address is its channel 0. */
+static void number_channels(struct walk *walk)
+{
+	unsigned int i, first[NODES];
+
+	for (i = 0; i < NODES; i++)
+		first[i] = CAMC_NOWHERE;
+	for (i = 0; i < walk->pieces; i++) {
+		struct piece *piece = &walk->piece[i];
+
+		if (first[piece->node] == CAMC_NOWHERE)
+			first[piece->node] = piece->channel;
+		piece->channel ^= first[piece->node];
+	}
+}
 
 /* With equal chip selects in order the rank is bits of the address; @shift: from which on. */
 static bool ranks_in_order(const struct walk *walk, unsigned int *shift)
@@ -571,48 +587,123 @@ static int add_region(struct walk *walk, struct camc_map *map, const struct camc
 }
 
 /*
- * A constant becomes a bit of the normalised address that no address has otherwise, by an offset
- * that is less by it: the channel the first one behind the address in a DCT, which is where it
- * lies anyway if the channels' parts follow each other, the rank those behind it.
+ * A bit of the color that is constant in a piece. If the parts of channels, or ranks, follow each
+ * other as powers of two, it is a bit of the normalised address anyway; else one is made: there are
+ * bits that no address has, and another offset leaves the bits below ALIKE, all that masks have,
+ * but gives a piece one bit that all its addresses have, which masks of bits that are 1 get.
+ * At most the piece is halved for it again and again. The first piece of a node has only zeroes.
  */
+#define ALIKE		(4ULL << 20)	/* behind the bits of banks and interleaving */
+#define NEVER		45		/* from this bit on no address has any */
+
+static int fixed_region(struct walk *walk, struct camc_map *map, const struct piece *piece,
+			u64 start, u64 *end)
+{
+	struct camc_region region = { .start = start, .node = piece->node };
+	unsigned int ones = piece->channel | piece->rank << 1, bit, i;
+	u64 always = 0;
+
+	region.offset = piece->offset;
+	*end = piece->end;
+	if (ones) {
+		/* starts and offsets are multiples of 8 MiB */
+		if (start < ALIKE)
+			return fail(walk->error, "node %u: its first memory is no rank 0",
+				    piece->node);
+		always = 2ULL << (62 - __builtin_clzll(start));
+		region.offset = start - always;
+		if (*end > start + always)
+			*end = start + always;
+	}
+	region.end = *end;
+	if (walk->channels > 1) {
+		region.masks[0] = (struct camc_mask){
+			(1ULL << NEVER) | (ones & 1 ? always : 0), 1 };
+		region.counts[CAMC_CONTROLLER] = 1;
+	}
+	for (bit = walk->rank_bits; bit--; )
+		add_mask(&region, CAMC_RANK, piece->rank_masks[bit] | 2ULL << (NEVER + bit) |
+			 (ones >> (bit + 1) & 1 ? always : 0));
+	for (i = BANK_BITS; i--; )
+		add_mask(&region, CAMC_BANK, piece->bank_masks[i]);
+	return add_region(walk, map, &region);
+}
+
+/* Pieces whose channel and rank are bits of the address; @top: of addresses in a DCT. */
+static int plain_region(struct walk *walk, struct camc_map *map, const struct piece *piece,
+			bool in_order, unsigned int rank_shift, unsigned int top)
+{
+	u64 interleaved = channel_mask(walk, piece->node);
+	u64 removed = removed_bits(walk, piece->node);
+	struct camc_region region = { .start = piece->start, .end = piece->end,
+				      .offset = piece->offset, .node = piece->node };
+	unsigned int bit;
+
+	if (walk->interleave)
+		region.node = 0;
+	for (bit = walk->interleave; bit--; )
+		add_mask(&region, CAMC_CONTROLLER, 1ULL << (12 + bit));
+	if (interleaved) {
+		add_mask(&region, CAMC_CONTROLLER, interleaved);
+	} else if (walk->channels > 1) {
+		add_mask(&region, CAMC_CONTROLLER, 1ULL << top);
+		region.offset -= (u64)piece->channel << top;
+	}
+	for (bit = walk->rank_bits; bit--; )
+		add_mask(&region, CAMC_RANK, in_order ?
+			 put_in(1ULL << (rank_shift + bit), removed) : piece->rank_masks[bit]);
+	for (bit = BANK_BITS; bit--; )
+		add_mask(&region, CAMC_BANK, piece->bank_masks[bit]);
+	return add_region(walk, map, &region);
+}
+
+/* Is all that is constant in pieces a bit of their addresses, so that they are plain regions? */
+static bool is_plain(const struct walk *walk, bool in_order, unsigned int top)
+{
+	unsigned int i, bit;
+
+	for (i = 0; i < walk->pieces; i++) {
+		const struct piece *piece = &walk->piece[i];
+
+		if (piece->channel && !channel_mask(walk, piece->node) &&
+		    piece->offset < 1ULL << top)
+			return false;
+		if (in_order)
+			continue;
+		if (piece->rank)
+			return false;
+		for (bit = 0; bit < walk->rank_bits; bit++)
+			if (!piece->rank_masks[bit])
+				return false;
+	}
+	return true;
+}
+
 static int make_regions(struct walk *walk, struct camc_map *map)
 {
-	unsigned int top, rank_shift, i, bit;
-	bool in_order;
+	unsigned int top, rank_shift, i;
+	bool in_order, plain;
+	u64 start, end;
 
+	number_channels(walk);
 	measure(walk, &top);
 	in_order = ranks_in_order(walk, &rank_shift);
+	plain = is_plain(walk, in_order, top);
 	for (i = 0; i < walk->pieces; i++) {
-		struct piece *piece = &walk->piece[i];
-		u64 interleaved = channel_mask(walk, piece->node);
-		u64 removed = removed_bits(walk, piece->node);
-		struct camc_region region = { .start = piece->start, .end = piece->end,
-					      .offset = piece->offset, .node = piece->node };
+		const struct piece *piece = &walk->piece[i];
 
-		if (walk->interleave)
-			region.node = 0;
-		for (bit = walk->interleave; bit--; )
-			add_mask(&region, CAMC_CONTROLLER, 1ULL << (12 + bit));
-		if (interleaved) {
-			add_mask(&region, CAMC_CONTROLLER, interleaved);
-		} else if (walk->channels > 1) {
-			add_mask(&region, CAMC_CONTROLLER, 1ULL << top);
-			region.offset -= (u64)piece->channel << top;
+		if (plain) {
+			if (plain_region(walk, map, piece, in_order, rank_shift, top))
+				return -1;
+			continue;
 		}
-		for (bit = walk->rank_bits; bit--; ) {
-			if (in_order) {
-				add_mask(&region, CAMC_RANK,
-					 put_in(1ULL << (rank_shift + bit), removed));
-				continue;
-			}
-			add_mask(&region, CAMC_RANK,
-				 piece->rank_masks[bit] | 1ULL << (top + 1 + bit));
-			region.offset -= (u64)(piece->rank >> bit & 1) << (top + 1 + bit);
-		}
-		for (bit = BANK_BITS; bit--; )
-			add_mask(&region, CAMC_BANK, piece->bank_masks[bit]);
-		if (add_region(walk, map, &region))
-			return -1;
+		if (removed_bits(walk, piece->node))
+			return fail(walk->error,
+				    "node %u: interleaving of modules of different sizes has no form as regions",
+				    piece->node);
+		for (start = piece->start; start < piece->end; start = end)
+			if (fixed_region(walk, map, piece, start, &end))
+				return -1;
 	}
 	return 0;
 }

@@ -12,13 +12,15 @@
 #include "camc_map.h"
 
 #define LINE_SIZE	256
-#define ADDRESS_END	(4ULL << 50)	/* behind the last physical address of x86-64 and arm64 */
+#define ADDRESS_END	(2ULL << (CAMC_ADDRESS - 1))
 #define FOUR_GIB	(4ULL << 30)
 /*
- * Ranges of memory with less between them share a region: what has no memory has no color. Larger
- * holes are left out, as their addresses may mean something else.
+ * Ranges of memory with less between them share a region: what has no memory has no color, and the
+ * kernel wants to know of the rest of a section of its memory map, too. That is what it keeps
+ * or lacks as a whole: 128 MiB on x86-64 and arm64, 512 MiB with pages of 64 KiB.
  */
-#define HOLE		(64ULL << 20)
+#define HOLE		(1024ULL << 20)
+#define SECTION		(128ULL << 20)
 
 const char * const camc_class_names[CAMC_CLASSES] = { "controller", "rank", "bank" };
 
@@ -221,11 +223,11 @@ static int parse_removed(struct camc_region *region, char *fields, char *error)
 		low = strchr(field, ':');
 		if (low)
 			*low++ = '\0';
-		if (!low || !parse_decimal(field, 63, &hi) || !parse_decimal(low, 63, &lo) ||
-		    lo > hi)
+		if (!low || !parse_decimal(field, CAMC_ADDRESS - 1, &hi) ||
+		    !parse_decimal(low, CAMC_ADDRESS - 1, &lo) || lo > hi)
 			return fail(error,
-				    "line %u: remove takes fields as 13:12,6:6, decimal, up to 63",
-				    line);
+				    "line %u: remove takes fields as 13:12,6:6, decimal, up to %d",
+				    line, CAMC_ADDRESS - 1);
 		for (; lo <= hi; lo++) {
 			if (region->removed >> lo & 1)
 				return fail(error, "line %u: bit %llu is removed twice",
@@ -336,7 +338,7 @@ static int parse_mask(struct camc_map *map, enum camc_class class, char *rest, u
 		return fail(error, "line %u: %s needs one hexadecimal mask that is not 0", line,
 			    camc_class_names[class]);
 	mask = &region->masks[bits];
-	if (!deposit(number, region->removed, &mask->bits))
+	if (!deposit(number, region->removed, &mask->bits) || mask->bits >= ADDRESS_END)
 		return fail(error, "line %u: mask %s has bits beyond the address", line, value);
 	mask->of = 1U << bits;
 	region->counts[class]++;
@@ -416,13 +418,34 @@ int map_parse(struct camc_map *map, const char *text, char *error)
 /* Placing it in this machine */
 
 /*
+ * What regions are multiples of: the largest block of the buddy allocator, PAGE_SIZE <<
+ * MAX_PAGE_ORDER, as x86-64 and arm64 have it.
+ */
+u64 map_block(unsigned int page_shift)
+{
+	switch (page_shift) {
+	case 14:
+		return 32ULL << 20;
+	case 16:
+		return 512ULL << 20;
+	default:
+		return 1024ULL << page_shift;
+	}
+}
+
+static u64 round_up(u64 address, u64 multiple)
+{
+	return (address + multiple - 1) / multiple * multiple;
+}
+
+/*
  * The address from which on memory was moved, and how far. Intel: what lies between TOLUD and
  * 4 GiB appears from TOM on, or from 4 GiB if there is less memory (the reverse of
  * mem_addr_to_sys_addr() of drivers/edac/igen6_edac.c). AMD: everything behind TOP_MEM appears
  * from 4 GiB on.
  */
 static int find_hoist(const struct camc_region *region, const struct camc_chipset *chipset,
-		      u64 *from, u64 *by, char *error)
+		      u64 block, u64 *from, u64 *by, char *error)
 {
 	const char *names = "TOLUD and TOM";
 
@@ -449,10 +472,10 @@ static int find_hoist(const struct camc_region *region, const struct camc_chipse
 		names = "TOP_MEM";
 		break;
 	}
-	if (chipset->top_mem > FOUR_GIB || (*from | *by) % CAMC_BLOCK)
+	if (chipset->top_mem > FOUR_GIB || *from % block || *by % block)
 		return fail(error,
-			    "line %u: %s of this machine are no multiples of 4 MiB below 4 GiB: change the size of the graphics memory in the firmware's setup",
-			    region->line, names);
+			    "line %u: %s of this machine are no multiples of %llu MiB: change the size of the graphics memory in the firmware's setup",
+			    region->line, names, block >> 20);
 	return 0;
 }
 
@@ -477,22 +500,24 @@ static int place(struct camc_map *map, const struct camc_region *template, u64 s
 /* The regions of one that reaches to the end of memory: one for each part without large holes. */
 static int place_all(struct camc_map *map, const struct camc_region *template,
 		     const struct camc_memory *memory, const struct camc_chipset *chipset,
-		     char *error)
+		     u64 block, char *error)
 {
 	const struct camc_range *range = memory->range, *last = range + memory->ranges;
+	u64 section = block > SECTION ? block : SECTION;
 	unsigned int before = map->regions;
 	u64 from, by;
 
-	if (template->start % CAMC_BLOCK)
-		return fail(error, "line %u: START is no multiple of 4 MiB", template->line);
-	if (find_hoist(template, chipset, &from, &by, error))
+	if (template->start % block)
+		return fail(error, "line %u: START is no multiple of %llu MiB", template->line,
+			    block >> 20);
+	if (find_hoist(template, chipset, block, &from, &by, error))
 		return -1;
 	while (range < last) {
-		u64 start = range->start & ~(CAMC_BLOCK - 1), end = range->end;
+		u64 start = range->start / section * section;
+		u64 end = round_up(range->end, section);
 
-		while (++range < last && range->start < end + HOLE)
-			end = range->end;
-		end = (end + CAMC_BLOCK - 1) & ~(CAMC_BLOCK - 1);
+		while (++range < last && range->start / section * section < end + HOLE)
+			end = round_up(range->end, section);
 		if (start < template->start)
 			start = template->start;
 		if (start < end && start < from &&
@@ -504,8 +529,8 @@ static int place_all(struct camc_map *map, const struct camc_region *template,
 			return -1;
 	}
 	if (map->regions == before)
-		return fail(error, "line %u: there is no memory from %llx on",
-			    template->line, template->start);
+		return fail(error, "line %u: there is no memory from %llx on", template->line,
+			    template->start);
 	return 0;
 }
 
@@ -514,7 +539,7 @@ static int place_all(struct camc_map *map, const struct camc_region *template,
  * @memory: NULL: unknown, then there must be no such regions
  */
 int map_place(struct camc_map *map, const struct camc_memory *memory,
-	      const struct camc_chipset *chipset, char *error)
+	      const struct camc_chipset *chipset, unsigned int page_shift, char *error)
 {
 	static struct camc_map placed;
 	const struct camc_region *region;
@@ -528,7 +553,8 @@ int map_place(struct camc_map *map, const struct camc_memory *memory,
 		} else if (!memory) {
 			return fail(error, "line %u: END is all: where memory ends is not known",
 				    region->line);
-		} else if (place_all(&placed, region, memory, chipset, error)) {
+		} else if (place_all(&placed, region, memory, chipset, map_block(page_shift),
+				     error)) {
 			return -1;
 		}
 	}
@@ -621,18 +647,21 @@ static int check_cover(const struct camc_region **sorted, unsigned int regions,
  * The map is placed.
  */
 int map_check(const struct camc_map *map, const struct camc_memory *memory,
-	      char *error)
+	      unsigned int page_shift, char *error)
 {
 	const struct camc_region *sorted[CAMC_REGIONS], *region;
+	u64 block = map_block(page_shift);
 	unsigned int i;
 
 	for (i = 0; i < map->regions; i++) {
 		region = &map->region[i];
 		sorted[i] = region;
-		if ((region->start | region->end | region->offset) % CAMC_BLOCK)
+		if (region->start % block || region->end % block || region->offset % block)
 			return fail(error,
-				    "line %u: START, END and OFF of a region are multiples of 4 MiB (400000)",
-				    region->line);
+				    "line %u: START, END and OFF of a region are multiples of %llu MiB (%llx)",
+				    region->line, block >> 20, block);
+		if (region->offset > region->start)
+			return fail(error, "line %u: OFF is larger than START", region->line);
 		if (check_independent(region, error))
 			return -1;
 	}

@@ -31,7 +31,7 @@ typedef unsigned long long u64;	/* printed by %llx on every machine */
 #define CAMC_BITS	10	/* of the colors of one node, as the kernel */
 #define CAMC_COLORS	1024	/* as CAMC_MAX_COLORS of <linux/camc.h> */
 #define CAMC_TEXT	4095	/* the kernel takes one write of at most so many bytes */
-#define CAMC_BLOCK	(4ULL << 20)	/* regions are multiples of it */
+#define CAMC_ADDRESS	52	/* bits of a physical address, as the kernel */
 #define CAMC_RANGES	4096	/* ranges of memory that are read from /proc/iomem */
 #define CAMC_ERROR	256
 #define CAMC_NOWHERE	(~0U)	/* the color of an address that no region has */
@@ -59,7 +59,7 @@ struct camc_mask {
  * struct camc_region - physical addresses of one node with the same masks
  * @start: first byte
  * @end: behind the last one; unused if @to_end
- * @offset: subtracted from an address, modulo 2^64, before the masks see it
+ * @offset: subtracted from an address before the masks see it, at most @start
  * @removed: bits that are squeezed out in the text; no mask has one of them
  * @node: memory controller, the leading digit of its colors
  * @to_end: END is "all": what there is of memory from @start on
@@ -126,9 +126,9 @@ int memory_parse(struct camc_memory *memory, const char *text, unsigned int page
 		 char *error);
 int map_parse(struct camc_map *map, const char *text, char *error);
 int map_place(struct camc_map *map, const struct camc_memory *memory,
-	      const struct camc_chipset *chipset, char *error);
+	      const struct camc_chipset *chipset, unsigned int page_shift, char *error);
 int map_check(const struct camc_map *map, const struct camc_memory *memory,
-	      char *error);
+	      unsigned int page_shift, char *error);
 int map_eliminate(struct camc_map *map, unsigned int page_shift, char *error);
 int map_count(const struct camc_map *map, const struct camc_memory *memory,
 	      unsigned int page_shift, struct camc_count *count, char *error);
@@ -148,6 +148,7 @@ extern const struct camc_registers camc_registers[CAMC_REGISTERS];
 bool registers_text(const char *text);
 int registers_parse(struct camc_map *map, const char *text, char *error);
 
+u64 map_block(unsigned int page_shift);
 unsigned int map_bits(const struct camc_map *map);
 unsigned int map_color(const struct camc_map *map, u64 address);
 const char *next_line(const char *text, char *line, size_t size);

@@ -36,7 +36,7 @@ static unsigned int page_shift(void)
 	u64 size = options.page_size ? parse_bytes(options.page_size, "--page-size") :
 		   (u64)sysconf(_SC_PAGESIZE);
 
-	if (size & (size - 1) || size < 1024 || size > CAMC_BLOCK)
+	if (size & (size - 1) || size < 1024 || size > 4 << 20)
 		die("--page-size %s: a power of two from 1K to 4M", options.page_size);
 	return __builtin_ctzll(size);
 }
@@ -225,8 +225,8 @@ static void prepare(const char *name, bool need, bool *known, FILE *report)
 	if (!*known && (need || map.region[0].to_end))
 		die("%s", error);
 	read_chipset(&chipset);
-	if (map_place(&map, *known ? &memory : NULL, &chipset, error) ||
-	    map_check(&map, *known ? &memory : NULL, error))
+	if (map_place(&map, *known ? &memory : NULL, &chipset, page_shift(), error) ||
+	    map_check(&map, *known ? &memory : NULL, page_shift(), error))
 		die("%s: %s", name, error);
 	before = map;
 	if (map_eliminate(&map, page_shift(), error) ||
