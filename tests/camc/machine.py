@@ -119,7 +119,7 @@ def build(folder: Path) -> Path:
     """The tool, with every check that the compiler has and a kernel that answers as told."""
     target = folder / "camc"
     sources = [str(path) for path in sorted(TOOL.glob("camc*.c"))]
-    options = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
+    options = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
     options += ["-fno-sanitize-recover=undefined", "-Wl,--wrap=prctl,--wrap=write"]
     fake = str(Path(__file__).with_name("kernel.c"))
     subprocess.run(["gcc", *options, *sources, fake, "-o", str(target)], check=True)

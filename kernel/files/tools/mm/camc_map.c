@@ -449,10 +449,10 @@ static int find_hoist(const struct camc_region *region, const struct camc_chipse
 {
 	const char *names = "TOLUD and TOM";
 
+	*from = ADDRESS_END;
+	*by = 0;
 	switch (region->hoist) {
 	case HOIST_NONE:
-		*from = ADDRESS_END;
-		*by = 0;
 		return 0;
 	case HOIST_INTEL:
 		if (!chipset->tolud || !chipset->tom)
