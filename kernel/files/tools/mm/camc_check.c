@@ -45,7 +45,7 @@ struct checker {
 	struct set right;
 	struct tally tally[KINDS];
 	u64 found[CAMC_COLORS];
-	u64 nowhere;	/* pages that no region of the map has */
+	u64 outside;	/* of the map, which has all memory: they are of devices */
 	u64 zero_frame;
 	int flags;	/* of frames: /proc/kpageflags */
 };
@@ -170,7 +170,11 @@ static void tally_page(struct checker *checker, enum kind kind, u64 entry)
 	if (!frame)
 		die("/proc/PID/pagemap hides where pages are: run as root");
 	color = map_color(checker->map, frame * sysconf(_SC_PAGESIZE));
-	right = color != CAMC_NOWHERE && has(&checker->right, color);
+	if (color == CAMC_NOWHERE) {
+		checker->outside++;
+		return;
+	}
+	right = has(&checker->right, color);
 	if (!right && is_zero(checker, frame)) {
 		tally->zero++;
 		return;
@@ -178,10 +182,7 @@ static void tally_page(struct checker *checker, enum kind kind, u64 entry)
 	tally->pages++;
 	tally->right += right;
 	tally->wrong += !right;
-	if (color == CAMC_NOWHERE)
-		checker->nowhere++;
-	else
-		checker->found[color]++;
+	checker->found[color]++;
 }
 
 static void tally_vma(struct checker *checker, const struct vma *vma, int pagemap, const char *pid)
@@ -246,8 +247,8 @@ static void print_check(const struct checker *checker, const char *pid, const st
 		printf("%s%u: %llu", comma, i, checker->found[i]);
 		comma = ", ";
 	}
-	if (checker->nowhere)
-		printf("%soutside of the map: %llu", comma, checker->nowhere);
+	if (checker->outside)
+		printf("%sof devices: %llu", comma, checker->outside);
 	putchar('\n');
 }
 
@@ -282,7 +283,7 @@ static void print_check_json(const struct checker *checker, const char *pid,
 		printf("%s\"%u\": %llu", comma, i, checker->found[i]);
 		comma = ", ";
 	}
-	printf("}, \"outside\": %llu}\n", checker->nowhere);
+	printf("}, \"outside\": %llu}\n", checker->outside);
 }
 
 int check_process(const char *pid)
