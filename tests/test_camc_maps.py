@@ -507,7 +507,7 @@ class Shipped:
     normal: Callable[[int], int] = int  # what a hoisted address was
 
 
-def intel(model: int, tolud: int = 0xDC000000, tom: int = 8 * GIB) -> Callable[..., Shipped]:
+def intel(model: int, tolud: int = 0xDC400000, tom: int = 8 * GIB) -> Callable[..., Shipped]:
     """With so many bytes of memory, what would lie from TOLUD to 4 GiB moved behind the rest."""
     start = max(tom, 4 * GIB)
 
@@ -655,6 +655,14 @@ def test_a_pi_with_less_memory_than_its_map(machine: Machine) -> None:
     machine.write("proc/device-tree/compatible", b"raspberrypi,5-model-b\0brcm,bcm2712\0")
     message = "rank-deficient: bank 100000000 never changes in this machine's memory"
     assert message in machine.error("map", "check", "raspberry-pi-5-banklow-1")
+
+
+def test_a_bit_that_is_always_1_is_no_bit_either(machine: Machine) -> None:
+    machine.memory([(4 * MIB, 8 * MIB)])
+    path = str(machine.write("m.map", "map m\nregion 0-800000\nbank 400000\nbank 1000\n"))
+    assert "bank 400000 never changes in this machine's memory" in machine.error(
+        "map", "check", path
+    )
 
 
 # Registers of chipsets

@@ -258,7 +258,7 @@ LINES = """\
 7f0000000000-7f0000004000 rw-p 00000000 00:00 0 [stack]
 7f0000010000-7f0000011000 r-xp 00000000 00:00 0 [vdso]
 """
-PRESENT, SWAPPED = 1 << 63, 1 << 62
+PRESENT, SWAPPED, EXCLUSIVE = 1 << 63, 1 << 62, 1 << 56
 
 
 def process(machine: Machine, pages: dict[int, int], lines: str = LINES) -> None:
@@ -327,12 +327,13 @@ def test_check_tells_what_is_wrong(machine: Machine) -> None:
         0x1001000: frames(0)[0],
         0x2000000: frames(2)[1],
         0x2003000: frames(2)[2],
-        0x4001000: PRESENT | 44,  # the page of zeroes
-        0x4002000: PRESENT | 44,
+        0x4001000: PRESENT | 45,  # the page of zeroes, though its color would be right
+        0x4002000: PRESENT | 45,
+        0x4003000: PRESENT | EXCLUSIVE | 45,  # what cannot be it
         0x7F0000001000: PRESENT | 0x50000,  # a device
     }
     process(machine, {**ALL_RIGHT, **wrong})
-    machine.write("proc/kpageflags", struct.pack("<45Q", *[0] * 44, 1 << 24))
+    machine.write("proc/kpageflags", struct.pack("<46Q", *[0] * 45, 1 << 24))
     answer = machine.run("check", "--json", "12")
     assert answer.returncode == 1
     told = json.loads(answer.stdout)
@@ -340,10 +341,10 @@ def test_check_tells_what_is_wrong(machine: Machine) -> None:
     kinds = told["kinds"]
     assert kinds["heap"] == {"pages": 3, "right": 1, "wrong": 2, "zero": 0, "swapped": 1}
     assert kinds["text"] == {"pages": 7, "right": 6, "wrong": 1, "zero": 0, "swapped": 0}
-    assert kinds["anonymous"] == {"pages": 1, "right": 1, "wrong": 0, "zero": 2, "swapped": 0}
+    assert kinds["anonymous"] == {"pages": 2, "right": 2, "wrong": 0, "zero": 2, "swapped": 0}
     assert kinds["stack"] == {"pages": 1, "right": 1, "wrong": 0, "zero": 0, "swapped": 0}
-    assert told["total"] == {"pages": 19, "right": 16, "wrong": 3, "zero": 2, "swapped": 1}
-    assert told["by_color"] == {"0": 1, "1": 7, "2": 2, "3": 9} and told["outside"] == 1
+    assert told["total"] == {"pages": 20, "right": 17, "wrong": 3, "zero": 2, "swapped": 1}
+    assert told["by_color"] == {"0": 1, "1": 8, "2": 2, "3": 9} and told["outside"] == 1
     text = machine.run("check", "12")
     assert text.returncode == 1 and "of devices: 1" in text.stdout
 

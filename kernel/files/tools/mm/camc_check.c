@@ -16,6 +16,8 @@
 /* Of an entry, see Documentation/admin-guide/mm/pagemap.rst */
 #define PRESENT		(2ULL << 62)
 #define SWAPPED		(2ULL << 61)
+#define OF_FILE		(2ULL << 60)
+#define EXCLUSIVE	(2ULL << 55)
 #define FRAME		((2ULL << 54) - 1)
 #define KPF_ZERO_PAGE	24
 
@@ -174,11 +176,12 @@ static void tally_page(struct checker *checker, enum kind kind, u64 entry)
 		checker->outside++;
 		return;
 	}
-	right = has(&checker->right, color);
-	if (!right && is_zero(checker, frame)) {
+	/* the page of zeroes is of no file, and nobody's alone */
+	if (!(entry & (OF_FILE | EXCLUSIVE)) && is_zero(checker, frame)) {
 		tally->zero++;
 		return;
 	}
+	right = has(&checker->right, color);
 	tally->pages++;
 	tally->right += right;
 	tally->wrong += !right;
