@@ -123,7 +123,7 @@ def test_without_the_kernels_part(machine: Machine) -> None:
     for path in (machine.root / "sys/kernel/mm/camc").glob("*"):
         if path.is_file():
             path.unlink()
-    message = "this kernel has no memory coloring: see GETTING CAMC in camc(8)"
+    message = "this kernel lacks CONFIG_CAMC: see GETTING CAMC in camc(8)"
     assert machine.error("run", "true", status=125) == message
     assert machine.error("top") == message
     assert machine.error("map", "load", str(machine.write("m", MAP))) == message

@@ -94,7 +94,7 @@ bool has_camc(void)
 void need_camc(void)
 {
 	if (!has_camc())
-		die("this kernel has no memory coloring: see GETTING CAMC in camc(8)");
+		die("this kernel lacks CONFIG_CAMC: see GETTING CAMC in camc(8)");
 }
 
 u64 read_number(const char *name)
