@@ -530,17 +530,18 @@ def board(name: str, *memory: Range) -> Callable[..., Shipped]:
     return partial(Shipped, memory=list(memory), prepare=prepare)
 
 
-def ryzen() -> Shipped:
-    top = 0xD0000000  # no multiple of 1 GiB
+def ryzen(colors: int, family: int, model: int, top: int, size: int) -> Shipped:
+    """With so much memory, all behind TOP_MEM moved behind 4 GiB."""
 
     def prepare(machine: Machine) -> None:
-        machine.processor("AuthenticAMD", 26, 68)
+        machine.processor("AuthenticAMD", family, model)
         machine.amd(top)
 
     def normal(address: int) -> int:
         return address - (4 * GIB - top) if address >= 4 * GIB else address
 
-    return Shipped(8, [(0x1000, top), (4 * GIB, 68 * GIB - top)], prepare, normal)
+    memory = [(0x1000, top), (4 * GIB, 4 * GIB + size - top)]
+    return Shipped(colors, memory, prepare, normal)
 
 
 def nehalem() -> Shipped:
@@ -554,7 +555,9 @@ SHIPPED = {
     "amd-opteron-6128-interleaved": Shipped(
         64, OPTERON, lambda m: m.processor("AuthenticAMD", 16, 9)
     ),
-    "amd-zen5-9900x-2x32g": ryzen(),
+    "amd-zen3-1ch-32g": ryzen(2, 25, 80, 4 * GIB - 768 * MIB, 32 * GIB),
+    "amd-zen4-1ch-16g": ryzen(2, 25, 97, 2 * GIB, 16 * GIB),
+    "amd-zen5-9900x-2x32g": ryzen(8, 26, 68, 0xD0000000, 64 * GIB),  # no multiple of 1 GiB
     "intel-nehalem-w3553-2dimm": nehalem(),
     "intel-sandybridge-2dimm": intel(42)(16),
     "intel-ivybridge-haswell-1ch-1r": intel(58, tom=2 * GIB, tolud=0x7C000000)(8),
@@ -567,6 +570,8 @@ SHIPPED = {
     "intel-coffeelake-1ch-2r": intel(158)(16),
     "intel-cometlake-1ch-1r-8banks": intel(165, tom=4 * GIB)(4),
     "intel-cometlake-1ch-1r-16banks": intel(165)(8),
+    "intel-raptorlake-1ch-16g": intel(183, tom=16 * GIB)(16),
+    "intel-raptorlake-1ch-32g": intel(183, tom=32 * GIB)(32),
     "raspberry-pi-zero-2": board("raspberrypi,model-zero-2-w", (0, 0x1E000000))(8),
     "raspberry-pi-4-2g": board("raspberrypi,4-model-b", (0, 0x3B400000), (GIB, 2 * GIB))(8),
     "raspberry-pi-5-banklow-4": board("raspberrypi,5-model-b", (0x80000, 4 * GIB - 64 * MIB))(16),
