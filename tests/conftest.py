@@ -11,6 +11,7 @@ import pytest
 from lab import source
 from lab.errors import LabError
 from lab.targets import Linux
+from tests.camc import machine
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\n"
 CMA = "int a;\nint b;\nint c;\nint d;\nint e;\n"
@@ -86,6 +87,12 @@ def small_lab(tmp_path: Path) -> Lab:
     lab.write("patches-6.12/reserve/0001-b.patch", PATCH)
     lab.write("patches-6.12/series", "# in order\nreserve/0001-b.patch\n")
     return lab
+
+
+@pytest.fixture(scope="session")
+def camc_tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The camc program, with the compiler's checks and a kernel that answers as tests tell."""
+    return machine.build(tmp_path_factory.mktemp("camc"))
 
 
 @pytest.hookimpl(wrapper=True)
