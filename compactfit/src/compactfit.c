@@ -116,8 +116,8 @@ struct cf_page {
 	uint32_t pinned;
 	uint32_t rows_free; /* rows of the bitmap with a free block */
 	uint32_t rows_used; /* rows with a used one; the words of the others are not initialised */
+	uint32_t rows_movable; /* rows with a used one that is not pinned */
 	uint32_t only[4]; /* bitmaps and references of a page of one block */
-	uint32_t reserved;
 };
 
 /*
@@ -328,6 +328,7 @@ CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
 		header->used = 0;
 		header->pinned = 0;
 		header->rows_used = 0;
+		header->rows_movable = 0;
 	}
 	heap->free_pages--;
 	return header;
@@ -349,27 +350,22 @@ static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
  */
 
 /*
- * All slots are in use: a page becomes one of slots, for good, as slots never move. Returns false
- * if there is no memory for more, or the heap is not moving: it has as many slots as block-frames.
+ * Moving: all slots are in use, and there is a free page. It becomes one of slots, for good, as
+ * slots never move. A non-moving heap has as many slots as block-frames.
  */
-static bool cf_more_slots(struct cf_heap *heap)
+CF_INLINE void cf_more_slots(struct cf_heap *heap)
 {
-	struct cf_page *header = NULL;
+	struct cf_page *header = cf_take_page(heap);
 
-	if (!heap->nonmoving)
-		header = cf_take_page(heap);
-	if (!header)
-		return false;
 	heap->handle_pages++;
 	heap->end_slot = header->where + heap->page_mask + 1;
 	heap->fresh_slot = header->where;
 	heap->free_slot = header->where;
-	return true;
 }
 
 /*
- * A slot for a new object; 0 if all are in use. The list and what was never used are told apart by
- * one comparison.
+ * A slot for a new object; there is one. The list and what was never used are told apart by one
+ * comparison.
  */
 CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
 {
@@ -378,8 +374,6 @@ CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
 	if (slot != heap->fresh_slot) {
 		next = *cf_word(heap, slot) & ~CF_FREE;
 	} else {
-		if (CF_UNLIKELY(!slot))
-			return 0;
 		next = slot + 1;
 		if (CF_UNLIKELY(next == heap->end_slot))
 			next = 0;
@@ -620,7 +614,7 @@ static void cf_link(struct cf_heap *heap, struct cf_class *class, struct cf_page
  */
 CF_SELDOM int cf_relist(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
-	uint32_t list = header->used == header->pinned ? CF_STUCK : CF_NOT_FULL;
+	uint32_t list = header->rows_movable ? CF_NOT_FULL : CF_STUCK;
 
 	if (list != header->list) {
 		cf_unlink(heap, class, header);
@@ -656,9 +650,10 @@ CF_SELDOM int cf_to_front(struct cf_heap *heap, struct cf_class *class, struct c
 /* ------ blocks -------------------------------------------------------------------------------- */
 
 /*
- * A page's bitmaps are rows of 32 blocks, and its header has a word with a bit for each row: so two
- * instructions find a free block among 1,024. Rows are written when their first block is taken
- * (rows_used says which are), as a page that is begun must not cost a walk.
+ * A page's bitmaps are rows of 32 blocks, and its header has words with a bit for each row: so two
+ * instructions find a free block among 1,024, and as few an object that can be moved, however many
+ * are pinned. Rows are written when their first block is taken (rows_used says which are), as a
+ * page that is begun must not cost a walk.
  */
 
 /* The blocks that a row has: 32, but in the last one. */
@@ -680,13 +675,34 @@ CF_INLINE uint32_t cf_where(const struct cf_class *class, const struct cf_page *
 	return header->where + index * class->units;
 }
 
-/* Begin a row of the bitmaps: all blocks free, none pinned. */
+/*
+ * A row without an object that can be moved gets one: begin it, unless its objects are all pinned.
+ */
 CF_INLINE void cf_begin_row(struct cf_class *class, struct cf_page *header, uint32_t *meta,
 			    uint32_t row)
 {
-	header->rows_used |= 1u << row;
+	uint32_t bit = 1u << row;
+
+	header->rows_movable |= bit;
+	if (header->rows_used & bit)
+		return;
+	header->rows_used |= bit;
 	meta[row] = cf_row_all(class, row);
 	*cf_pinned_row(class, meta, row) = 0;
+}
+
+/* Blocks of a row whose objects can be moved; bits above the row's last block are not 0. */
+CF_INLINE uint32_t cf_movable(const struct cf_class *class, uint32_t *meta, uint32_t row)
+{
+	return ~(meta[row] | *cf_pinned_row(class, meta, row));
+}
+
+/* An object of the row, of a page with pinned ones, was pinned or is gone: can others move? */
+CF_INLINE void cf_mark_row(const struct cf_class *class, struct cf_page *header, uint32_t *meta,
+			   uint32_t row)
+{
+	if (!(cf_movable(class, meta, row) & cf_row_all(class, row)))
+		header->rows_movable &= ~(1u << row);
 }
 
 /*
@@ -725,24 +741,30 @@ CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struc
 		header->meta = (uint32_t)(header->only - (uint32_t *)heap);
 }
 
+/* There is no open page: the last one on CF_STUCK, of which there is one, gets an object. */
+CF_INLINE struct cf_page *cf_open_stuck(struct cf_heap *heap, struct cf_class *class)
+{
+	struct cf_page *header = cf_page(heap, class->last[CF_STUCK]);
+
+	cf_unlink_from(heap, class, header, CF_STUCK);
+	cf_append(heap, class, header);
+	return header;
+}
+
 /*
  * There is no open page: open one. A page on CF_STUCK comes first, as it costs no memory, and the
  * new object is one that can be moved. Else a free page. Returns NULL if there is no memory.
  */
 CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *class)
 {
-	uint32_t stuck = class->last[CF_STUCK];
 	struct cf_page *header;
 
-	if (CF_UNLIKELY(stuck)) {
-		header = cf_page(heap, stuck);
-		cf_unlink(heap, class, header);
-	} else {
-		header = cf_take_page(heap);
-		if (!header)
-			return NULL;
-		cf_begin_page(heap, class, header);
-	}
+	if (CF_UNLIKELY(class->last[CF_STUCK]))
+		return cf_open_stuck(heap, class);
+	header = cf_take_page(heap);
+	if (!header)
+		return NULL;
+	cf_begin_page(heap, class, header);
 	cf_append(heap, class, header);
 	return header;
 }
@@ -756,7 +778,7 @@ static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, stru
 	uint32_t *meta = cf_word(heap, header->meta);
 	uint32_t row = cf_lowest(header->rows_free), index;
 
-	if (!(header->rows_used >> row & 1))
+	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, meta, row);
 	index = row * 32 + cf_lowest(meta[row]);
 	meta[row] &= meta[row] - 1;
@@ -767,8 +789,9 @@ static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, stru
 }
 
 /*
- * Mark a block free. A row without a used block is as if it had never been begun. The page may
- * belong to another list now: the caller sees to that.
+ * Mark a block free. A row without a used block is as if it had never been begun. If objects of the
+ * page are pinned, others of the row too perhaps, and the page belongs to another list: the caller
+ * sees to that.
  */
 CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uint32_t *meta,
 			     uint32_t index)
@@ -778,9 +801,24 @@ CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uin
 
 	meta[row] = blocks;
 	header->rows_free |= 1u << row;
-	if (CF_UNLIKELY(blocks == cf_row_all(class, row)))
+	if (CF_UNLIKELY(blocks == cf_row_all(class, row))) {
 		header->rows_used &= ~(1u << row);
+		header->rows_movable &= ~(1u << row);
+	}
 	header->used--;
+}
+
+/*
+ * What is left to do after a block was marked free, in a page that has pinned objects, and others
+ * or not. Always CF_OK.
+ */
+CF_SELDOM int cf_dropped_beside_pins(struct cf_heap *heap, struct cf_class *class,
+				     struct cf_page *header, uint32_t row)
+{
+	cf_mark_row(class, header, cf_word(heap, header->meta), row);
+	if (CF_UNLIKELY(!header->rows_movable))
+		return cf_relist(heap, class, header);
+	return CF_OK;
 }
 
 /* The last block of a page is not used any more: the page is free for anybody. Always CF_OK. */
@@ -788,6 +826,7 @@ CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_p
 {
 	header->used = 0;
 	header->rows_used = 0;
+	header->rows_movable = 0;
 	cf_unlink(heap, class, header);
 	cf_give_page(heap, header);
 	return CF_OK;
@@ -813,35 +852,15 @@ CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 	if (from->used == 1) {
 		from->used = 0;
 		from->rows_used = 0;
+		from->rows_movable = 0;
 		cf_unlink_from(heap, class, from, list);
 		cf_give_page(heap, from);
 		return CF_OK;
 	}
 	cf_drop_block(class, from, meta, index);
-	if (CF_UNLIKELY(from->used == from->pinned))
-		return cf_relist(heap, class, from);
+	if (CF_UNLIKELY(from->pinned))
+		return cf_dropped_beside_pins(heap, class, from, index / 32);
 	return CF_OK;
-}
-
-/*
- * cf_fill() from a page of which some objects are pinned, not all: the first one that is not. The
- * only walk over a bitmap, of 32 rows at most, as no summary says which rows have such an object:
- * the dearest free there is.
- */
-CF_SELDOM int cf_fill_unpinned(struct cf_heap *heap, struct cf_class *class, struct cf_page *to,
-			       uint32_t to_index, struct cf_page *from)
-{
-	uint32_t *meta = cf_word(heap, from->meta);
-	uint32_t rows = from->rows_used, row, blocks;
-
-	for (;; rows &= rows - 1) {
-		row = cf_lowest(rows);
-		blocks = ~meta[row] & cf_row_all(class, row) & ~*cf_pinned_row(class, meta, row);
-		if (blocks)
-			break;
-	}
-	return cf_move(heap, class, from, CF_NOT_FULL, row * 32 + cf_lowest(blocks), to,
-		       to_index);
 }
 
 /*
@@ -852,12 +871,10 @@ CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 		      uint32_t to_index)
 {
 	struct cf_page *from = cf_page(heap, class->first[CF_NOT_FULL]);
-	uint32_t row = cf_lowest(from->rows_used), index;
+	uint32_t row = cf_lowest(from->rows_movable), index;
 
-	if (CF_UNLIKELY(from->pinned))
-		return cf_fill_unpinned(heap, class, to, to_index, from);
-	/* Blocks that do not exist are above those that do, of which one is used. */
-	index = row * 32 + cf_lowest(~*cf_word(heap, from->meta + row));
+	/* Blocks that do not exist are above those that do, of which one can be moved. */
+	index = row * 32 + cf_lowest(cf_movable(class, cf_word(heap, from->meta), row));
 	return cf_move(heap, class, from, CF_NOT_FULL, index, to, to_index);
 }
 
@@ -881,12 +898,36 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 	 */
 	*cf_word(heap, header->meta + row) = 1u << index % 32;
 	header->rows_free = 1u << row;
-	if (CF_UNLIKELY(row == class->single_row))
+	if (CF_UNLIKELY(row == class->single_row)) {
 		header->rows_used ^= 1u << row;
+		header->rows_movable ^= 1u << row;
+	}
 	header->used--;
 	cf_append(heap, class, header);
-	if (CF_UNLIKELY(header->used == header->pinned))
+	if (CF_UNLIKELY(header->pinned))
+		return cf_dropped_beside_pins(heap, class, header, row);
+	return CF_OK;
+}
+
+/* A not-full page has lost an object: is it half full, and neither the first page nor the next? */
+CF_INLINE bool cf_for_front(const struct cf_class *class, const struct cf_page *header)
+{
+	return header->used == class->half && header->prev &&
+	       header->prev != class->first[CF_NOT_FULL];
+}
+
+/* cf_give_block() of a page that is not full, with pinned objects and others. Always CF_OK. */
+CF_SELDOM int cf_give_block_beside_pins(struct cf_heap *heap, struct cf_class *class,
+					struct cf_page *header, uint32_t index)
+{
+	uint32_t *meta = cf_word(heap, header->meta);
+
+	cf_drop_block(class, header, meta, index);
+	cf_mark_row(class, header, meta, index / 32);
+	if (!header->rows_movable)
 		return cf_relist(heap, class, header);
+	if (cf_for_front(class, header))
+		return cf_to_front(heap, class, header);
 	return CF_OK;
 }
 
@@ -902,11 +943,10 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
 		return cf_give_block_of_full(heap, class, header, index);
 	if (CF_UNLIKELY(header->used == 1))
 		return cf_empty(heap, class, header);
+	if (CF_UNLIKELY(header->pinned))
+		return cf_give_block_beside_pins(heap, class, header, index);
 	cf_drop_block(class, header, cf_word(heap, header->meta), index);
-	if (CF_UNLIKELY(header->used == header->pinned))
-		return cf_relist(heap, class, header);
-	if (CF_UNLIKELY(header->used == class->half && header->prev &&
-			header->prev != class->first[CF_NOT_FULL]))
+	if (CF_UNLIKELY(cf_for_front(class, header)))
 		return cf_to_front(heap, class, header);
 	return CF_OK;
 }
@@ -990,38 +1030,35 @@ CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	return CF_OK;
 }
 
+/* No memory. */
+CF_SELDOM int cf_refuse(cf_handle *handle)
+{
+	*handle = (cf_handle){ 0, 0 };
+	return CF_ENOMEM;
+}
+
 /*
- * Whatever an allocation can need: a page to be opened, slots, block-frames. All or nothing.
- * Non-moving: with block-frames; a spine has one only, its slot.
+ * The general malloc of a non-moving heap, with block-frames; a spine has one only, its slot. All
+ * or nothing: slots are block-frames, so there is a slot if there is a block-frame.
  */
-CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bool spine,
-				cf_handle *handle)
+CF_INLINE int cf_allocate_frames(struct cf_heap *heap, struct cf_class *class, bool spine,
+				 cf_handle *handle)
 {
 	struct cf_page *header = class->open;
 	uint32_t row, slot, where;
 
-	if (heap->nonmoving && heap->free_frames < (spine ? 1 : class->units))
-		goto none;
+	if (heap->free_frames < (spine ? 1 : class->units))
+		return cf_refuse(handle);
 	if (header == &heap->no_page) {
 		header = cf_open_page(heap, class);
 		if (!header)
-			goto none;
-	}
-	if (!heap->free_slot && !cf_more_slots(heap)) {
-		/* the page goes back to where it was: free, or stuck */
-		if (!header->used)
-			cf_empty(heap, class, header);
-		else
-			cf_relist(heap, class, header);
-		goto none;
+			return cf_refuse(handle);
 	}
 	/* From here on nothing can fail. The page is open, so it has a free row. */
 	row = cf_lowest(header->rows_free);
-	if (!(header->rows_used >> row & 1))
+	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
 	slot = cf_take_slot(heap);
-	if (!heap->nonmoving)
-		return cf_place(heap, class, header, row, slot, heap->wide, handle);
 	heap->free_frames--;
 	cf_place(heap, class, header, row, slot, heap->wide, handle);
 	/* The slot's own block-frame is the object's first one. */
@@ -1030,35 +1067,43 @@ CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bo
 	if (!spine)
 		cf_take_frames(heap, where, 1, class->units);
 	return CF_OK;
-none:
-	*handle = (cf_handle){ 0, 0 };
-	return CF_ENOMEM;
-}
-
-/* The general malloc of an object up to a page, once for all of its callers. */
-CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
-{
-	return cf_allocate_block(heap, class, false, handle);
 }
 
 /*
- * cf_allocate() in a moving heap, for the first object of a page or a row. The page is free and has
- * a slot to go with it in nearly all cases: then its row and its list are known, and nothing is
- * read that was just written. What is less usual costs more: slots that have run out.
+ * There are slots, and a page to be opened that is not free, but stuck; or one that is open, of
+ * which a row has to be begun.
  */
-CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+CF_SELDOM int cf_allocate_open(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	struct cf_page *header = class->open;
+	uint32_t row;
+
+	if (header == &heap->no_page)
+		header = cf_open_stuck(heap, class);
+	row = cf_lowest(header->rows_free);
+	if (!(header->rows_movable >> row & 1))
+		cf_begin_row(class, header, cf_word(heap, header->meta), row);
+	return cf_place(heap, class, header, row, cf_take_slot(heap), heap->wide, handle);
+}
+
+/*
+ * There are slots, but no open page with a row that was begun. Nearly always a free page is opened:
+ * then its row and its list are known, and nothing is read that was just written.
+ */
+CF_SELDOM int cf_allocate_begin(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
 	struct cf_page *header;
 	uint32_t *meta;
 
-	if (class->open != &heap->no_page || class->last[CF_STUCK] || !heap->free_slot)
-		return cf_allocate(heap, class, handle);
+	if (class->open != &heap->no_page || class->last[CF_STUCK])
+		return cf_allocate_open(heap, class, handle);
 	header = cf_take_page(heap);
 	if (!header)
-		return cf_allocate(heap, class, handle);
+		return cf_refuse(handle);
 	cf_begin_page(heap, class, header);
 	header->used = 1;
 	header->rows_used = 1;
+	header->rows_movable = 1;
 	meta = cf_word(heap, header->meta);
 	meta[0] = class->first_all - 1;
 	*cf_pinned_row(class, meta, 0) = 0;
@@ -1073,22 +1118,51 @@ CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf
 }
 
 /*
- * cf_allocate() in a moving heap, what it costs nearly always: the open page has a row that was
- * begun, and there is a slot. Without an open page, no_page looks as if its row had yet to be
- * begun: so one test finds both.
+ * All slots are in use. A page of them is taken first, if there is one beside that which the object
+ * may have to open: so that neither has to be given back.
  */
-CF_INLINE int cf_allocate_fast(struct cf_heap *heap, struct cf_class *class, bool wide,
-			       cf_handle *handle)
+CF_SELDOM int cf_allocate_slots(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	if (heap->free_pages < 1u + (class->open == &heap->no_page && !class->last[CF_STUCK]))
+		return cf_refuse(handle);
+	cf_more_slots(heap);
+	return cf_allocate_begin(heap, class, handle);
+}
+
+/*
+ * The malloc of a moving heap. Nearly always the open page has a row that was begun, and there is a
+ * slot. Without an open page, no_page looks as if its row had yet to be begun; and of a row whose
+ * objects are all pinned the header has to be told that it gets one that is not: so one test finds
+ * all of them.
+ */
+CF_INLINE int cf_allocate_moving(struct cf_heap *heap, struct cf_class *class, bool wide,
+				 cf_handle *handle)
 {
 	struct cf_page *header = class->open;
-	uint32_t row = cf_lowest(header->rows_free), slot;
+	uint32_t row = cf_lowest(header->rows_free), slot = heap->free_slot;
 
-	if (CF_UNLIKELY(!(header->rows_used >> row & 1)))
-		return cf_allocate_first(heap, class, handle);
-	slot = cf_take_slot(heap);
 	if (CF_UNLIKELY(!slot))
-		return cf_allocate(heap, class, handle);
+		return cf_allocate_slots(heap, class, handle);
+	if (CF_UNLIKELY(!(header->rows_movable >> row & 1)))
+		return cf_allocate_begin(heap, class, handle);
+	slot = cf_take_slot(heap);
 	return cf_place(heap, class, header, row, slot, wide, handle);
+}
+
+/* The general malloc of an object up to a page, once for all of its callers. */
+CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	if (heap->nonmoving)
+		return cf_allocate_frames(heap, class, false, handle);
+	return cf_allocate_moving(heap, class, heap->wide, handle);
+}
+
+/* The same for the block of a spine. */
+static int cf_allocate_spine(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	if (heap->nonmoving)
+		return cf_allocate_frames(heap, class, true, handle);
+	return cf_allocate(heap, class, handle);
 }
 
 /*
@@ -1298,7 +1372,7 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 			   tail.stamp + CF_TAIL * heap->pin_one, heap->wide);
 		heap->tails++;
 	}
-	cf_allocate_block(heap, spine_class, true, handle);
+	cf_allocate_spine(heap, spine_class, handle);
 	cf_find(heap, *handle, &object);
 	cf_set_ref(object.meta + object.class->refs, object.index, handle->slot,
 		   handle->stamp + CF_LARGE * heap->pin_one, heap->wide);
@@ -1402,6 +1476,10 @@ static void cf_set_pinned(struct cf_object *object, bool pinned)
 	uint32_t *row = cf_pinned_row(class, object->meta, object->index / 32);
 
 	*row ^= 1u << object->index % 32;
+	if (pinned)
+		cf_mark_row(class, object->header, object->meta, object->index / 32);
+	else
+		object->header->rows_movable |= 1u << object->index / 32;
 	object->header->pinned += pinned ? 1 : UINT32_MAX;
 	class->pinned += pinned ? 1 : UINT32_MAX;
 }
@@ -1596,7 +1674,7 @@ CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *hand
 	struct cf_class *class = cf_class_for(heap, size, heap->wide_size, 2);
 
 	if (CF_LIKELY(class))
-		return cf_allocate_fast(heap, class, true, handle);
+		return cf_allocate_moving(heap, class, true, handle);
 	return cf_malloc_any(heap, cf_class_of_size(heap, size), 1, size, handle);
 }
 
@@ -1609,7 +1687,7 @@ int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
 	struct cf_class *class = cf_class_for(heap, size, heap->fast_size, 2);
 
 	if (CF_LIKELY(class))
-		return cf_allocate_fast(heap, class, false, handle);
+		return cf_allocate_moving(heap, class, false, handle);
 	return cf_malloc_other(heap, size, handle);
 }
 
@@ -2265,6 +2343,10 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 
 		if (header->rows_used & 1u << index && meta[index] == cf_row_all(class, index))
 			return "a row marked used has a used block";
+		if ((header->rows_used >> index & 1 &&
+		     cf_movable(class, meta, index) & cf_row_all(class, index)) !=
+		    (header->rows_movable >> index & 1))
+			return "a row marked movable has an object that is not pinned";
 		if (any_free != !!(header->rows_free & 1u << index))
 			return "a row marked free has a free block";
 	}
@@ -2618,6 +2700,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	if (!cf_lay_out(heap, size))
 		return NULL;
 	/* Not in the first allocation, which has a page to open. */
-	cf_more_slots(heap);
+	if (!heap->nonmoving)
+		cf_more_slots(heap);
 	return heap;
 }
