@@ -55,7 +55,6 @@
 #define CF_MAX_ROWS 32u
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
-#define CF_DRAINED 2u /* remote frees that an operation does besides: so they get fewer */
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -113,9 +112,9 @@ struct cf_page {
 	uint32_t prev;
 	uint32_t list;
 	uint32_t used;
+	uint32_t rows_used; /* rows with a used block; the words of the others are not initialised */
 	uint32_t pinned;
 	uint32_t rows_free; /* rows of the bitmap with a free block */
-	uint32_t rows_used; /* rows with a used one; the words of the others are not initialised */
 	uint32_t rows_movable; /* rows with a used one that is not pinned */
 	uint32_t only[4]; /* bitmaps and references of a page of one block */
 };
@@ -151,8 +150,8 @@ struct cf_class {
 struct cf_heap {
 	uint32_t frames; /* non-moving: where that of slot 0 were; cf_deref_nonmoving() reads it */
 	uint32_t free_slot; /* a list that ends in fresh_slot */
-	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
 	uint32_t end_slot;
+	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
 	uint32_t stamp; /* of the last object; bits below stamp_one are 0 */
 	uint32_t stamp_one;
 	uint32_t stamp_low; /* bits that are no stamp's */
@@ -177,10 +176,10 @@ struct cf_heap {
 	uint32_t max_size;
 	uint32_t unit_shift; /* of bytes that a word of a block stands for */
 	uint32_t free_page; /* 0: none */
-	uint32_t free_pages; /* fresh ones counted */
-	uint32_t handle_pages;
 	uint32_t large_pages;
+	uint32_t free_pages; /* fresh ones counted */
 	uint32_t tails;
+	uint32_t handle_pages;
 	uint32_t bare_pinned; /* pinned large objects without a tail */
 	uint32_t remote_size; /* entries of the ring, a power of two; 0: none */
 	uint32_t remote_failed;
@@ -404,7 +403,7 @@ static uint32_t *cf_frame(struct cf_heap *heap, uint32_t slot)
  * there are enough. Those on the list come first, what is left over is of those that were never
  * used, which are numbers in a row.
  */
-static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
+CF_SELDOM void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
 	uint32_t *entry = cf_word(heap, where + from);
 	uint32_t never = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
@@ -431,7 +430,7 @@ static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, 
  * Non-moving: give the block-frames of words @from to @to back. The list is chained in one pass,
  * and its head written once.
  */
-static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
+CF_SELDOM void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
 	const uint32_t *entry = cf_word(heap, where + from), *end = cf_word(heap, where + to);
 	uint32_t free = heap->free_slot;
@@ -469,11 +468,12 @@ CF_INLINE void cf_set_ref(uint32_t *refs, uint32_t index, uint32_t slot, uint32_
  * Is it the reference of the handle's object, and is that not pinned? One comparison asks both, as
  * a free needs both.
  */
-CF_INLINE bool cf_ref_is(const uint32_t *refs, uint32_t index, cf_handle handle, bool wide)
+CF_INLINE bool cf_ref_is(const uint32_t *refs, uint32_t index, uint32_t slot, uint32_t stamp,
+			 bool wide)
 {
 	if (wide)
-		return refs[2 * index] == handle.slot && refs[2 * index + 1] == handle.stamp;
-	return refs[index] == (handle.slot | handle.stamp);
+		return refs[2 * index] == slot && refs[2 * index + 1] == stamp;
+	return refs[index] == (slot | stamp);
 }
 
 /* The slot of the block; *tag is set to its tag. */
@@ -742,7 +742,7 @@ CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struc
 }
 
 /* There is no open page: the last one on CF_STUCK, of which there is one, gets an object. */
-CF_INLINE struct cf_page *cf_open_stuck(struct cf_heap *heap, struct cf_class *class)
+CF_SELDOM struct cf_page *cf_open_stuck(struct cf_heap *heap, struct cf_class *class)
 {
 	struct cf_page *header = cf_page(heap, class->last[CF_STUCK]);
 
@@ -832,9 +832,25 @@ CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	return CF_OK;
 }
 
+/* Take the first page of a list off it: cf_unlink_from() for a page of which it is known. */
+CF_INLINE void cf_unlink_first(struct cf_heap *heap, struct cf_class *class,
+			       struct cf_page *header, uint32_t list)
+{
+	uint32_t next = header->next;
+
+	class->nr[list]--;
+	class->first[list] = next;
+	if (next) {
+		cf_page(heap, next)->prev = 0;
+	} else {
+		class->last[list] = 0;
+		class->open = &heap->no_page;
+	}
+}
+
 /*
- * Move the object in block @index of a page on @list to block @to_index of page @to: the only thing
- * that compaction does. The block's words, its reference, and the slot that says where the block
+ * Move the object in block @index of a page on @list, the first one if that is CF_NOT_FULL, to block
+ * @to_index of page @to: the only thing that compaction does. The block's words, its reference, and the slot that says where the block
  * is: whoever has the handle notices nothing. The block that it leaves is freed, and its page with
  * it if it was the last one. Always CF_OK.
  */
@@ -853,7 +869,10 @@ CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 		from->used = 0;
 		from->rows_used = 0;
 		from->rows_movable = 0;
-		cf_unlink_from(heap, class, from, list);
+		if (list == CF_NOT_FULL)
+			cf_unlink_first(heap, class, from, list);
+		else
+			cf_unlink_from(heap, class, from, list);
 		cf_give_page(heap, from);
 		return CF_OK;
 	}
@@ -1041,7 +1060,7 @@ CF_SELDOM int cf_refuse(cf_handle *handle)
  * The general malloc of a non-moving heap, with block-frames; a spine has one only, its slot. All
  * or nothing: slots are block-frames, so there is a slot if there is a block-frame.
  */
-CF_INLINE int cf_allocate_frames(struct cf_heap *heap, struct cf_class *class, bool spine,
+CF_SELDOM int cf_allocate_frames(struct cf_heap *heap, struct cf_class *class, bool spine,
 				 cf_handle *handle)
 {
 	struct cf_page *header = class->open;
@@ -1168,19 +1187,16 @@ static int cf_allocate_spine(struct cf_heap *heap, struct cf_class *class, cf_ha
 /*
  * Where is the object that the handle is said to be of? False if there is none. Nothing is believed
  * that a handle leads to: each number is compared with what there is before it is used, and any
- * word of the heap may stand where a slot should be. @words are the heap's, 0 if it is not fast. A
- * page without objects has no used rows.
+ * word of the heap may stand where a slot should be; that this is one is all that was seen to. A page
+ * without objects has no used rows.
  */
-CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
-			 struct cf_object *object)
+CF_INLINE bool cf_locate(struct cf_heap *heap, uint32_t slot, struct cf_object *object)
 {
 	struct cf_class *class;
 	struct cf_page *header;
 	uint32_t where, page, row;
 
-	if (CF_UNLIKELY(handle.slot >= words))
-		return false;
-	where = *cf_word(heap, handle.slot);
+	where = *cf_word(heap, slot);
 	page = where >> heap->page_shift; /* of a free slot: none */
 	if (CF_UNLIKELY(page - heap->first_page >= heap->begun_pages))
 		return false;
@@ -1211,7 +1227,7 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
 {
 	uint32_t slot;
 
-	if (!cf_locate(heap, handle, heap->words, object))
+	if (handle.slot >= heap->words || !cf_locate(heap, handle.slot, object))
 		return false;
 	slot = cf_get_ref(heap, object->meta + object->class->refs, object->index, &object->tag);
 	return slot == handle.slot && (object->tag & -heap->stamp_one) == handle.stamp;
@@ -1554,7 +1570,7 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 	for (;;) {
 		/*
 		 * In this order, so that entries given out are never fewer than those emptied.
-		 * Pairs with the store in cf_drain_locked().
+		 * Pairs with the store in cf_drain_one().
 		 */
 		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
 		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
@@ -1579,50 +1595,41 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 }
 
 /*
- * The owner's end: free objects of the ring, @most of them. Returns how many there were. What is no
- * object, or pinned by more than the core that gave it back, is counted, as nobody is there to be
- * told.
+ * The owner's end: free an object of the ring; false if there is none. What is no object, or pinned
+ * by more than the core that gave it back, is counted, as nobody is there to be told.
  */
-static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
+CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 {
-	uint32_t done = 0;
 #if CF_ATOMIC
+	struct cf_remote *entry = &heap->remote[heap->remote_done & (heap->remote_size - 1)];
+	struct cf_object object, pinned;
+	cf_handle handle;
 
-	for (; done < most; done++) {
-		struct cf_remote *entry =
-			&heap->remote[heap->remote_done & (heap->remote_size - 1)];
-		struct cf_object object, pinned;
-		cf_handle handle;
-
-		/*
-		 * Pairs with the store that ends cf_free_remote(): what was done to the object, and
-		 * the stamp.
-		 */
-		handle.slot = __atomic_load_n(&entry->slot, __ATOMIC_ACQUIRE);
-		if (!handle.slot)
-			break;
-		handle.stamp = entry->stamp;
-		__atomic_store_n(&entry->slot, 0, __ATOMIC_RELAXED);
-		/* Pairs with the load in cf_free_remote(): who sees this finds the entry empty. */
-		__atomic_store_n(&heap->remote_done, heap->remote_done + 1, __ATOMIC_RELEASE);
-		if (!cf_find_own(heap, handle, &object) || cf_pins_of(heap, &object) > 1) {
-			heap->remote_failed++;
-			continue;
-		}
-		/*
-		 * The pin that kept it where it is for the other core. Not unpinned: it would move
-		 * before it is freed.
-		 */
-		pinned = object;
-		if (cf_pins_of(heap, &object))
-			cf_mark_pinned(heap, &pinned, false);
-		cf_release_any(heap, &object, handle.slot);
+	/* Pairs with the store that ends cf_free_remote(): what was done to the object, and the stamp. */
+	handle.slot = __atomic_load_n(&entry->slot, __ATOMIC_ACQUIRE);
+	if (!handle.slot)
+		return false;
+	handle.stamp = entry->stamp;
+	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELAXED);
+	/* Pairs with the load in cf_free_remote(): who sees this finds the entry empty. */
+	__atomic_store_n(&heap->remote_done, heap->remote_done + 1, __ATOMIC_RELEASE);
+	if (!cf_find_own(heap, handle, &object) || cf_pins_of(heap, &object) > 1) {
+		heap->remote_failed++;
+		return true;
 	}
+	/*
+	 * The pin that kept it where it is for the other core. Not unpinned: it would move before it
+	 * is freed.
+	 */
+	pinned = object;
+	if (cf_pins_of(heap, &object))
+		cf_mark_pinned(heap, &pinned, false);
+	cf_release_any(heap, &object, handle.slot);
+	return true;
 #else
 	(void)heap;
-	(void)most;
+	return false;
 #endif
-	return done;
 }
 
 /*
@@ -1632,8 +1639,8 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 CF_INLINE void cf_enter(struct cf_heap *heap)
 {
 	cf_lock(heap);
-	if (heap->remote_size)
-		cf_drain_locked(heap, CF_DRAINED);
+	if (CF_UNLIKELY(heap->remote_size) && cf_drain_one(heap))
+		cf_drain_one(heap);
 }
 
 size_t cf_drain(struct cf_heap *heap, size_t most)
@@ -1642,7 +1649,8 @@ size_t cf_drain(struct cf_heap *heap, size_t most)
 
 	cf_lock(heap);
 	if (heap->remote_size)
-		done = cf_drain_locked(heap, most);
+		while (done < most && cf_drain_one(heap))
+			done++;
 	cf_unlock(heap);
 	return done;
 }
@@ -1797,9 +1805,13 @@ CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
 	return CF_OK;
 }
 
-/* The general way, for all heaps and objects. */
-CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
+/*
+ * The general way, for all heaps and objects. This and the next take a handle as one number, slot
+ * below stamp: so compilers leave it in its register.
+ */
+CF_SELDOM int cf_free_any(struct cf_heap *heap, uint64_t number)
 {
+	cf_handle handle = { (uint32_t)number, (uint32_t)(number >> 32) };
 	int status;
 
 	cf_enter(heap);
@@ -1808,32 +1820,34 @@ CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
 	return status;
 }
 
-CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle);
+CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number);
 
 /*
  * cf_free_any() in a moving heap without lock hooks and remote frees, for an object that is not
  * pinned, nor a spine or a tail: all of these have more in their references than slot and stamp. In
- * any other case the general way finds out what there is to say.
+ * any other case the general way finds out what there is to say. The first test finds a heap that
+ * is not fast, too.
  */
-CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t words, bool wide)
+CF_INLINE int cf_free_fast(struct cf_heap *heap, uint64_t number, uint32_t words, bool wide)
 {
+	uint32_t slot = (uint32_t)number, stamp = (uint32_t)(number >> 32);
 	struct cf_object object;
 
-	if (CF_UNLIKELY(handle.stamp & heap->stamp_low ||
-			!cf_locate(heap, handle, words, &object) ||
-			!cf_ref_is(object.meta + object.class->refs, object.index, handle, wide)))
-		return wide ? cf_free_any(heap, handle) : cf_free_other(heap, handle);
-	cf_give_slot(heap, handle.slot);
+	if (CF_UNLIKELY(slot >= words || stamp & heap->stamp_low ||
+			!cf_locate(heap, slot, &object) ||
+			!cf_ref_is(object.meta + object.class->refs, object.index, slot, stamp, wide)))
+		return wide ? cf_free_any(heap, number) : cf_free_other(heap, number);
+	cf_give_slot(heap, slot);
 	object.class->objects--;
 	return cf_give_block(heap, object.class, object.header, object.index);
 }
 
 /* A wide heap has its own fast way; what is not fast has 0 for both numbers of words. */
-CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
+CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number)
 {
 	if (heap->wide_words)
-		return cf_free_fast(heap, handle, heap->wide_words, true);
-	return cf_free_any(heap, handle);
+		return cf_free_fast(heap, number, heap->wide_words, true);
+	return cf_free_any(heap, number);
 }
 
 /*
@@ -1842,7 +1856,7 @@ CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
  */
 int cf_free(struct cf_heap *heap, cf_handle handle)
 {
-	return cf_free_fast(heap, handle, heap->fast_words, false);
+	return cf_free_fast(heap, handle.slot | (uint64_t)handle.stamp << 32, heap->fast_words, false);
 }
 
 /*

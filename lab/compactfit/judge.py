@@ -10,6 +10,7 @@ from typing import Any
 from lab import console, ktap
 from lab.compactfit import traces
 from lab.compactfit.build import Preset
+from lab.compactfit.ceilings import Ceiling
 from lab.ktap import Case
 from lab.process import Finished
 
@@ -75,6 +76,14 @@ def fuzzing(seconds: int, answer: Finished) -> StepResult:
     wrong = [line for line in answer.stderr.splitlines() if FUZZ_WRONG.search(line)]
     case = Case(name, passed=False, why="; ".join(wrong[:3]))
     return StepResult([case], answer.stderr[-FUZZ_DETAIL:])
+
+
+def ceiling(of: Ceiling) -> Case:
+    """Is no path through the code longer than what is published?"""
+    blocks = f" of {of.blocks} block-frames" if of.blocks else ""
+    name = f"{of.configuration}: no path of {of.operation}{blocks} is longer than its ceiling"
+    holds = 0 < of.derived <= of.published
+    return Case(name, holds, why="" if holds else f"{of.derived}, published {of.published}")
 
 
 def needs(preset: Preset, symbols: str) -> Case:
