@@ -55,6 +55,8 @@
 #define CF_MAX_ROWS 32u
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
+#define CF_ASIDE 8u /* blocks of a page that are described outside of it, at most */
+#define CF_ASIDE_ABOVE 2048u /* bytes of a page from which on; those of smaller ones: one block */
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -116,7 +118,7 @@ struct cf_page {
 	uint32_t pinned;
 	uint32_t rows_free; /* rows of the bitmap with a free block */
 	uint32_t rows_movable; /* rows with a used one that is not pinned */
-	uint32_t only[4]; /* bitmaps and references of a page of one block */
+	uint32_t reserved[4];
 };
 
 /*
@@ -143,7 +145,7 @@ struct cf_class {
 	uint32_t pinned;
 	uint32_t moves; /* since cf_init(), wrapping */
 	uint32_t per_page;
-	uint32_t meta; /* words from a page's start to its bitmaps, if it has more than one block */
+	uint32_t meta; /* words from a page's start to its bitmaps; 0: they are not in it */
 };
 
 /* The heap, at the start of the buffer. What a usual malloc or free reads comes first. */
@@ -188,6 +190,8 @@ struct cf_heap {
 	uint32_t free_frames; /* non-moving */
 	struct cf_remote *remote; /* the ring */
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
+	uint32_t aside; /* words to what describes page 0, if there were one, and it had few blocks */
+	uint32_t aside_words; /* of each page */
 	struct cf_page no_page; /* looks as if its first row had yet to be begun */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
@@ -729,16 +733,17 @@ CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct c
 }
 
 /*
- * A page that was free is one of @class. If it has a single block, bitmaps and reference take four
- * words at most: these are in the header, so that the block can be the whole page.
+ * A page that was free is one of @class. If it has few blocks, bitmaps and references are not in it
+ * but in words of its own behind all headers: so that blocks of half a page, a quarter, an eighth
+ * fill it.
  */
 CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	header->class = (uint32_t)((char *)class - (char *)heap);
 	header->rows_free = class->rows_all;
 	header->meta = header->where + class->meta;
-	if (CF_UNLIKELY(class->per_page == 1))
-		header->meta = (uint32_t)(header->only - (uint32_t *)heap);
+	if (CF_UNLIKELY(!class->meta))
+		header->meta = heap->aside + header->page * heap->aside_words;
 }
 
 /* There is no open page: the last one on CF_STUCK, of which there is one, gets an object. */
@@ -2472,13 +2477,21 @@ static uint32_t cf_meta_bytes(uint32_t blocks, uint32_t ref_bytes)
 	return ((blocks + 31) / 32 * 8 + blocks * ref_bytes + 7) & ~7u;
 }
 
+/* Bytes for them in the page: none if there is room aside. */
+static uint32_t cf_meta_inside(const struct cf_heap *heap, uint32_t blocks, uint32_t ref_bytes)
+{
+	uint32_t bytes = cf_meta_bytes(blocks, ref_bytes);
+
+	return bytes > 4 * heap->aside_words ? bytes : 0;
+}
+
 /* Blocks of @units words that a page has room for, with what describes them. */
 static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_bytes)
 {
 	uint32_t bytes = 4u << heap->page_shift;
-	uint32_t blocks = bytes / (units * 4 + ref_bytes);
+	uint32_t blocks = bytes / (units * 4);
 
-	while (blocks > 1 && blocks * units * 4 + cf_meta_bytes(blocks, ref_bytes) > bytes)
+	while (blocks > 1 && blocks * units * 4 + cf_meta_inside(heap, blocks, ref_bytes) > bytes)
 		blocks--;
 	return blocks;
 }
@@ -2494,19 +2507,12 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	uint32_t blocks = cf_fit(heap, units, ref_bytes);
 	uint32_t rows, meta, more;
 
-	if (blocks <= 1) {
-		class->per_page = 1;
-		class->units = heap->nonmoving ? units : words;
-	} else {
-		class->per_page = blocks;
-		meta = cf_meta_bytes(blocks, ref_bytes);
-		/*
-		 * What is left over is for the blocks, in steps that keep them aligned to 16 bytes.
-		 */
-		more = heap->nonmoving ? 0 : (words - meta / 4) / blocks & ~3u;
-		class->units = more > units ? more : units;
-		class->meta = words - meta / 4;
-	}
+	class->per_page = blocks;
+	meta = cf_meta_inside(heap, blocks, ref_bytes);
+	/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
+	more = heap->nonmoving ? 0 : (words - meta / 4) / blocks & ~3u;
+	class->units = more > units ? more : units;
+	class->meta = meta ? words - meta / 4 : 0;
 	rows = (class->per_page + 31) / 32;
 	class->half = class->per_page / 2;
 	class->rows_all = UINT32_MAX >> (32 - rows);
@@ -2563,6 +2569,12 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 	}
 }
 
+/* What is kept of a page outside of it. */
+static size_t cf_header_bytes(const struct cf_heap *heap)
+{
+	return sizeof(struct cf_page) + 4 * (size_t)heap->aside_words;
+}
+
 /*
  * How many block-frames, and how many virtual pages for them. Even if each page holds the class
  * that fits it worst, and each class has its not-full pages, the block-frames shall be used up
@@ -2570,7 +2582,7 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
  */
 static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32_t *pages)
 {
-	size_t page_bytes = ((size_t)4 << heap->page_shift) + sizeof(struct cf_page);
+	size_t page_bytes = ((size_t)4 << heap->page_shift) + cf_header_bytes(heap);
 	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + 4, of_256, frames, loose = 0;
 	uint32_t i, in_page = UINT32_MAX;
 
@@ -2609,7 +2621,7 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 		frames = cf_count_frames(heap, bytes - own, &pages);
 		if (!frames)
 			return false;
-		heap->first_slot = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+		heap->first_slot = (uint32_t)((own + pages * cf_header_bytes(heap)) / 4);
 		heap->fresh_slot = heap->first_slot;
 		heap->free_slot = heap->first_slot;
 		heap->end_slot = heap->first_slot + frames;
@@ -2621,8 +2633,8 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 	} else {
 		uint32_t all = (uint32_t)(bytes >> heap->unit_shift >> heap->page_shift);
 
-		pages = (uint32_t)((bytes - own) / (page_words * 4 + sizeof(struct cf_page)));
-		while (pages && own + pages * sizeof(struct cf_page) >
+		pages = (uint32_t)((bytes - own) / (page_words * 4 + cf_header_bytes(heap)));
+		while (pages && own + pages * cf_header_bytes(heap) >
 				(size_t)(all - pages) * page_words * 4)
 			pages--;
 		heap->first_page = all - pages;
@@ -2632,6 +2644,8 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 	heap->pages = pages;
 	heap->free_pages = pages;
 	heap->headers = own - heap->first_page * sizeof(struct cf_page);
+	heap->aside = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+	heap->aside -= heap->first_page * heap->aside_words;
 	return true;
 }
 
@@ -2710,6 +2724,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->stamp = config->seed * 0x9e3779b1u + (uint32_t)(start >> 8) * 0x85ebca6bu;
 	heap->stamp &= ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
+	heap->aside_words = cf_meta_bytes(page_size >= CF_ASIDE_ABOVE ? CF_ASIDE : 1, heap->wide ? 8 : 4) / 4;
 	cf_make_classes(heap, config);
 	if (!cf_lay_out(heap, size))
 		return NULL;

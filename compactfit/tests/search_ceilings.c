@@ -18,6 +18,7 @@
 #define SECONDS 60
 #define STEPS 96 /* of a history */
 #define LIVE 65536u
+#define AT_LEAST 16 /* histories of each climb, however slow the machine */
 #define PATIENCE 250 /* histories in a row that are no dearer: begin anew */
 #define CLASSES 4u /* size-classes that a history is about */
 #define ENGINES (sizeof(engines) / sizeof(engines[0]))
@@ -380,7 +381,7 @@ static void climb(const struct engine *engine, enum operation wanted, double end
 	heap = cf_init(memory, CEILINGS_MEMORY, &engine->config);
 	best = any_history(pinning);
 	best.last.kind = wanted == MALLOC || wanted == PINNED_MALLOC ? TAKE : GIVE;
-	for (tries = 0; tries < PATIENCE && now() < end; tries++) {
+	for (tries = 0; tries < PATIENCE && (tries < AT_LEAST || now() < end); tries++) {
 		other = best;
 		change(&other, pinning);
 		cost = cost_of(&other, engine, &operation);
@@ -417,7 +418,8 @@ int main(int argc, char **argv)
 	for (e = 0; e < ENGINES; e++) {
 		memset(found, 0, sizeof(found));
 		for (operation = 0; operation < OPERATIONS; operation++)
-			for (end = now() + seconds / (double)(ENGINES * OPERATIONS); now() < end;)
+			for (end = now() + seconds / (double)(ENGINES * OPERATIONS);
+			     now() < end || !found[operation].tried;)
 				climb(&engines[e], (enum operation)operation, end);
 		for (operation = 0; operation < OPERATIONS; operation++) {
 			unsigned int ceiling = engines[e].ceiling[operation].constant;
