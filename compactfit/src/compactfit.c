@@ -50,11 +50,12 @@
 #define CF_SINGLE_LOG2 7 /* and one unit long below 2^this units */
 #define CF_SINGLE (1u << CF_SINGLE_LOG2)
 #define CF_SKIPPED (CF_SINGLE - ((CF_SINGLE_LOG2 - CF_FINE_LOG2 + 1) << CF_FINE_LOG2))
-#define CF_MOST_LOG2 14 /* words of the largest page */
-#define CF_SIZE_STEPS (CF_SKIPPED + ((CF_MOST_LOG2 - CF_FINE_LOG2 + 1u) << CF_FINE_LOG2))
-#define CF_MAX_ROWS 32u
+#define CF_MAX_ROWS (8 * (uint32_t)sizeof(cf_rows))
+#define CF_ROW(row) ((cf_rows)1 << (row))
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
+#define CF_LEAST_SUITED 512u /* bytes of a page that the heap chooses itself, at least */
+#define CF_LARGE_PAGES_FROM (6u << 20) /* bytes of a heap that chooses pages above the paper's */
 #define CF_ASIDE 8u /* blocks of a page that are described outside of it, at most */
 #define CF_ASIDE_ABOVE 2048u /* bytes of a page from which on; those of smaller ones: one block */
 
@@ -66,6 +67,13 @@
 #define CF_SELDOM static __attribute__((__noinline__)) /* plain noinline is a macro in Linux */
 #ifndef CF_ATOMIC
 #define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
+#endif
+
+/* A bit for each row of a page's bitmap: as many as the machine handles at once. */
+#if __SIZEOF_POINTER__ == 8
+typedef uint64_t cf_rows;
+#else
+typedef uint32_t cf_rows;
 #endif
 
 /*
@@ -101,6 +109,18 @@ struct cf_remote {
 };
 
 /*
+ * The ring. Other cores write or read its counters: not beside each other, nor beside what the owner
+ * needs in each operation.
+ */
+struct cf_ring {
+	uint32_t apart[15];
+	uint32_t begun; /* wrapping: entries that were given out, by anybody */
+	uint32_t apart_too[15];
+	uint32_t done; /* wrapping: those that were emptied, by the owner */
+	struct cf_remote entries[];
+};
+
+/*
  * What is known of a page. The headers lie together before all pages, so that one is found by the
  * page's number, and pages stay aligned. A header is written when its page is used for the first
  * time.
@@ -114,11 +134,10 @@ struct cf_page {
 	uint32_t prev;
 	uint32_t list;
 	uint32_t used;
-	uint32_t rows_used; /* rows with a used block; the words of the others are not initialised */
+	cf_rows rows_used; /* rows with a used block; the words of the others are not initialised */
 	uint32_t pinned;
-	uint32_t rows_free; /* rows of the bitmap with a free block */
-	uint32_t rows_movable; /* rows with a used one that is not pinned */
-	uint32_t reserved[4];
+	cf_rows rows_free; /* rows of the bitmap with a free block */
+	cf_rows rows_movable; /* rows with a used one that is not pinned */
 };
 
 /*
@@ -133,7 +152,7 @@ struct cf_class {
 	uint32_t last_row; /* of the bitmap */
 	uint32_t last_all; /* mask of the last row's blocks */
 	uint32_t single_row; /* the last one, if it has a single block */
-	uint32_t rows_all; /* mask of the rows */
+	cf_rows rows_all; /* mask of the rows */
 	uint32_t first_all; /* mask of the first row's blocks */
 	uint32_t refs; /* words from the bitmaps to the references */
 	uint32_t objects;
@@ -145,7 +164,8 @@ struct cf_class {
 	uint32_t pinned;
 	uint32_t moves; /* since cf_init(), wrapping */
 	uint32_t per_page;
-	uint32_t meta; /* words from a page's start to its bitmaps; 0: they are not in it */
+	uint32_t meta; /* words to the bitmaps of page 0, if there were one */
+	uint32_t meta_step; /* and from those of one page to those of the next */
 };
 
 /* The heap, at the start of the buffer. What a usual malloc or free reads comes first. */
@@ -188,21 +208,15 @@ struct cf_heap {
 	uint32_t nr_classes;
 	uint32_t first_slot; /* non-moving: that of block-frame 0 */
 	uint32_t free_frames; /* non-moving */
-	struct cf_remote *remote; /* the ring */
+	struct cf_ring *ring;
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
-	uint32_t aside; /* words to what describes page 0, if there were one, and it had few blocks */
-	uint32_t aside_words; /* of each page */
+	uint32_t aside_words; /* of each page: room for bitmaps and references of few blocks */
 	struct cf_page no_page; /* looks as if its first row had yet to be begun */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
 	void *lock_arg;
-	uint16_t class_of[CF_SIZE_STEPS]; /* bytes from the heap to the class */
-	struct cf_class classes[CF_MAX_CLASSES];
-	/* Other cores write or read these: not beside what the owner needs in each operation. */
-	uint32_t apart[15];
-	uint32_t remote_begun; /* wrapping: entries that were given out, by anybody */
-	uint32_t apart_too[15];
-	uint32_t remote_done; /* wrapping: those that were emptied, by the owner */
+	uint32_t classes; /* bytes from the heap to them; they are as many as its pages need */
+	uint16_t class_of[]; /* bytes from the heap to the class, by steps of sizes */
 };
 
 /* A live object that was found by its handle: all that the operation will need, looked up once. */
@@ -215,7 +229,8 @@ struct cf_object {
 	uint32_t tag;
 };
 
-_Static_assert(sizeof(struct cf_page) == 64, "the header of a page is found by a shift");
+_Static_assert(sizeof(cf_rows) == 4 || sizeof(struct cf_page) == 64,
+	       "the header of a page is found by a shift");
 _Static_assert(CF_LARGE == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits");
 
 /* ------ words, pages, bits -------------------------------------------------------------------- */
@@ -236,10 +251,21 @@ CF_INLINE struct cf_page *cf_page(struct cf_heap *heap, uint32_t page)
 	return (struct cf_page *)((char *)heap + (heap->headers + page * sizeof(struct cf_page)));
 }
 
+static struct cf_class *cf_classes(const struct cf_heap *heap)
+{
+	return (struct cf_class *)((uintptr_t)heap + heap->classes);
+}
+
 /* The lowest bit that is set. There has to be one: machines do not agree on what 0 gives. */
 static uint32_t cf_lowest(uint32_t bits)
 {
 	return (uint32_t)__builtin_ctz(bits);
+}
+
+/* The same for rows. */
+static uint32_t cf_lowest_row(cf_rows rows)
+{
+	return (uint32_t)(sizeof(rows) == 8 ? __builtin_ctzll(rows) : __builtin_ctz((uint32_t)rows));
 }
 
 /* The binary logarithm, rounded down; not for 0 either. */
@@ -283,10 +309,29 @@ static void cf_unlock(struct cf_heap *heap)
  */
 typedef uint32_t __attribute__((may_alias)) cf_any;
 
-/* Copy words that do not overlap. Who has a better copy defines it: CF_COPY(to, from, words). */
+/* Four words, which machines copy by one instruction or two. */
+typedef struct cf_four {
+	uint32_t words[4];
+} __attribute__((may_alias)) cf_four;
+
+/*
+ * Copy words that do not overlap: 64 bytes a round, as blocks are multiples of 16 bytes nearly always.
+ * Who has a better copy defines it: CF_COPY(to, from, words).
+ */
 #ifndef CF_COPY
 CF_NO_CALLS static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 {
+	for (; words >= 16; words -= 16, to += 16, from += 16) {
+		cf_four *four = (cf_four *)to;
+		const cf_four *four_from = (const cf_four *)from;
+
+		four[0] = four_from[0];
+		four[1] = four_from[1];
+		four[2] = four_from[2];
+		four[3] = four_from[3];
+	}
+	for (; words >= 4; words -= 4, to += 4, from += 4)
+		*(cf_four *)to = *(const cf_four *)from;
 	while (words--)
 		*to++ = *from++;
 }
@@ -307,11 +352,7 @@ CF_NO_CALLS static void cf_clear(cf_any *to, uint32_t words)
  * used are not on the list, as cf_init() would have to write them all.
  */
 
-/*
- * A page that nobody uses; there are no used rows in it. Returns NULL if there is none. A page for
- * the first time gets what cf_locate() reads of any page: a handle that somebody made up may lead
- * here.
- */
+/* A page that nobody uses; NULL if there is none. Of one for the first time more has to be set. */
 CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
 {
 	uint32_t page = heap->free_page;
@@ -327,13 +368,30 @@ CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
 		header = cf_page(heap, page);
 		header->page = page;
 		header->where = page << heap->page_shift;
-		header->class = offsetof(struct cf_heap, classes);
-		header->used = 0;
 		header->pinned = 0;
-		header->rows_used = 0;
-		header->rows_movable = 0;
 	}
 	heap->free_pages--;
+	return header;
+}
+
+/* The page has no objects; perhaps it never had any. */
+CF_INLINE void cf_blank_page(struct cf_page *header)
+{
+	header->used = 0;
+	header->rows_used = 0;
+	header->rows_movable = 0;
+}
+
+/*
+ * A page that will have no objects, but slots, or a piece of a large one: with what cf_locate() reads
+ * of any page, as a handle that somebody made up may lead here.
+ */
+CF_INLINE struct cf_page *cf_take_plain_page(struct cf_heap *heap)
+{
+	struct cf_page *header = cf_take_page(heap);
+
+	cf_blank_page(header);
+	header->class = heap->classes;
 	return header;
 }
 
@@ -358,7 +416,7 @@ static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
  */
 CF_INLINE void cf_more_slots(struct cf_heap *heap)
 {
-	struct cf_page *header = cf_take_page(heap);
+	struct cf_page *header = cf_take_plain_page(heap);
 
 	heap->handle_pages++;
 	heap->end_slot = header->where + heap->page_mask + 1;
@@ -581,6 +639,18 @@ CF_INLINE void cf_append(struct cf_heap *heap, struct cf_class *class, struct cf
 	class->open = header;
 }
 
+/* The same while there is no other. */
+CF_INLINE void cf_append_first(struct cf_class *class, struct cf_page *header)
+{
+	header->list = CF_NOT_FULL;
+	header->next = 0;
+	header->prev = 0;
+	class->first[CF_NOT_FULL] = header->page;
+	class->last[CF_NOT_FULL] = header->page;
+	class->nr[CF_NOT_FULL] = 1;
+	class->open = header;
+}
+
 /*
  * Put a page on a list. Objects are allocated from the last page and moved away from the first. As
  * in the paper (Section 3.4), a page more than half full comes last, one at most half full to the
@@ -685,7 +755,7 @@ CF_INLINE uint32_t cf_where(const struct cf_class *class, const struct cf_page *
 CF_INLINE void cf_begin_row(struct cf_class *class, struct cf_page *header, uint32_t *meta,
 			    uint32_t row)
 {
-	uint32_t bit = 1u << row;
+	cf_rows bit = CF_ROW(row);
 
 	header->rows_movable |= bit;
 	if (header->rows_used & bit)
@@ -706,7 +776,7 @@ CF_INLINE void cf_mark_row(const struct cf_class *class, struct cf_page *header,
 			   uint32_t row)
 {
 	if (!(cf_movable(class, meta, row) & cf_row_all(class, row)))
-		header->rows_movable &= ~(1u << row);
+		header->rows_movable &= ~CF_ROW(row);
 }
 
 /*
@@ -740,10 +810,9 @@ CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct c
 CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	header->class = (uint32_t)((char *)class - (char *)heap);
+	cf_blank_page(header);
 	header->rows_free = class->rows_all;
-	header->meta = header->where + class->meta;
-	if (CF_UNLIKELY(!class->meta))
-		header->meta = heap->aside + header->page * heap->aside_words;
+	header->meta = class->meta + header->page * class->meta_step;
 }
 
 /* There is no open page: the last one on CF_STUCK, of which there is one, gets an object. */
@@ -752,7 +821,7 @@ CF_SELDOM struct cf_page *cf_open_stuck(struct cf_heap *heap, struct cf_class *c
 	struct cf_page *header = cf_page(heap, class->last[CF_STUCK]);
 
 	cf_unlink_from(heap, class, header, CF_STUCK);
-	cf_append(heap, class, header);
+	cf_append_first(class, header);
 	return header;
 }
 
@@ -770,7 +839,7 @@ CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *cl
 	if (!header)
 		return NULL;
 	cf_begin_page(heap, class, header);
-	cf_append(heap, class, header);
+	cf_append_first(class, header);
 	return header;
 }
 
@@ -781,7 +850,7 @@ CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *cl
 static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	uint32_t *meta = cf_word(heap, header->meta);
-	uint32_t row = cf_lowest(header->rows_free), index;
+	uint32_t row = cf_lowest_row(header->rows_free), index;
 
 	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, meta, row);
@@ -805,10 +874,10 @@ CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uin
 	uint32_t blocks = meta[row] | 1u << index % 32;
 
 	meta[row] = blocks;
-	header->rows_free |= 1u << row;
+	header->rows_free |= CF_ROW(row);
 	if (CF_UNLIKELY(blocks == cf_row_all(class, row))) {
-		header->rows_used &= ~(1u << row);
-		header->rows_movable &= ~(1u << row);
+		header->rows_used &= ~CF_ROW(row);
+		header->rows_movable &= ~CF_ROW(row);
 	}
 	header->used--;
 }
@@ -895,7 +964,7 @@ CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 		      uint32_t to_index)
 {
 	struct cf_page *from = cf_page(heap, class->first[CF_NOT_FULL]);
-	uint32_t row = cf_lowest(from->rows_movable), index;
+	uint32_t row = cf_lowest_row(from->rows_movable), index;
 
 	/* Blocks that do not exist are above those that do, of which one can be moved. */
 	index = row * 32 + cf_lowest(cf_movable(class, cf_word(heap, from->meta), row));
@@ -921,10 +990,10 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 	 * such row.
 	 */
 	*cf_word(heap, header->meta + row) = 1u << index % 32;
-	header->rows_free = 1u << row;
+	header->rows_free = CF_ROW(row);
 	if (CF_UNLIKELY(row == class->single_row)) {
-		header->rows_used ^= 1u << row;
-		header->rows_movable ^= 1u << row;
+		header->rows_used ^= CF_ROW(row);
+		header->rows_movable ^= CF_ROW(row);
 	}
 	header->used--;
 	cf_append(heap, class, header);
@@ -982,6 +1051,17 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
  * their locks: the fast ones, and the general ones.
  */
 
+/* The step of sizes that cf_class_for() looks up for this many units, less one. */
+CF_INLINE uint32_t cf_step(uint32_t less)
+{
+	uint32_t shift;
+
+	if (CF_LIKELY(less < CF_SINGLE))
+		return less;
+	shift = cf_log2(less) - CF_FINE_LOG2;
+	return CF_SKIPPED + (shift << CF_FINE_LOG2) + (less >> shift);
+}
+
 /*
  * The size-class for a size, NULL if it is 0 or too large. Looked up in a table, as size-classes
  * are as large as their pages allow and follow no formula: a step for each size that is small, 64
@@ -991,16 +1071,10 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
 CF_INLINE struct cf_class *cf_class_for(struct cf_heap *heap, size_t size, uint32_t max_size,
 					uint32_t unit_shift)
 {
-	uint32_t step, shift;
-
 	if (CF_UNLIKELY(size - 1 >= max_size))
 		return NULL;
-	step = (uint32_t)(size - 1) >> unit_shift;
-	if (CF_UNLIKELY(step >= CF_SINGLE)) {
-		shift = cf_log2(step) - CF_FINE_LOG2;
-		step = CF_SKIPPED + (shift << CF_FINE_LOG2) + (step >> shift);
-	}
-	return (struct cf_class *)((char *)heap + heap->class_of[step]);
+	return (struct cf_class *)((char *)heap +
+				   heap->class_of[cf_step((uint32_t)(size - 1) >> unit_shift)]);
 }
 
 /* The same in a heap of any kind; NULL for objects larger than a page too. */
@@ -1079,7 +1153,7 @@ CF_SELDOM int cf_allocate_frames(struct cf_heap *heap, struct cf_class *class, b
 			return cf_refuse(handle);
 	}
 	/* From here on nothing can fail. The page is open, so it has a free row. */
-	row = cf_lowest(header->rows_free);
+	row = cf_lowest_row(header->rows_free);
 	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
 	slot = cf_take_slot(heap);
@@ -1104,7 +1178,7 @@ CF_SELDOM int cf_allocate_open(struct cf_heap *heap, struct cf_class *class, cf_
 
 	if (header == &heap->no_page)
 		header = cf_open_stuck(heap, class);
-	row = cf_lowest(header->rows_free);
+	row = cf_lowest_row(header->rows_free);
 	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
 	return cf_place(heap, class, header, row, cf_take_slot(heap), heap->wide, handle);
@@ -1133,7 +1207,7 @@ CF_SELDOM int cf_allocate_begin(struct cf_heap *heap, struct cf_class *class, cf
 	*cf_pinned_row(class, meta, 0) = 0;
 	cf_bind(heap, class, header, meta, 0, cf_take_slot(heap), heap->wide, handle);
 	if (class->per_page > 1) {
-		cf_append(heap, class, header);
+		cf_append_first(class, header);
 	} else {
 		header->rows_free = 0;
 		header->list = CF_FULL;
@@ -1163,7 +1237,7 @@ CF_INLINE int cf_allocate_moving(struct cf_heap *heap, struct cf_class *class, b
 				 cf_handle *handle)
 {
 	struct cf_page *header = class->open;
-	uint32_t row = cf_lowest(header->rows_free), slot = heap->free_slot;
+	uint32_t row = cf_lowest_row(header->rows_free), slot = heap->free_slot;
 
 	if (CF_UNLIKELY(!slot))
 		return cf_allocate_slots(heap, class, handle);
@@ -1405,7 +1479,7 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 	spine[CF_SPINE_TAIL_STAMP] = tail.stamp;
 	heap->large_pages += pages - without;
 	for (i = without; i < pages; i++) {
-		header = cf_take_page(heap);
+		header = cf_take_plain_page(heap);
 		spine[CF_SPINE_FIRST + i] = header->page;
 		if (heap->nonmoving)
 			cf_take_frames(heap, header->where, 0, heap->page_mask + 1);
@@ -1500,7 +1574,7 @@ static void cf_set_pinned(struct cf_object *object, bool pinned)
 	if (pinned)
 		cf_mark_row(class, object->header, object->meta, object->index / 32);
 	else
-		object->header->rows_movable |= 1u << object->index / 32;
+		object->header->rows_movable |= CF_ROW(object->index / 32);
 	object->header->pinned += pinned ? 1 : UINT32_MAX;
 	class->pinned += pinned ? 1 : UINT32_MAX;
 }
@@ -1554,11 +1628,11 @@ static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool 
  * the owner ever changes the heap, so no operation of its own has to wait for anybody, nor has any
  * of theirs.
  *
- * Both ends of the ring are counters that wrap. remote_begun counts entries that were given out: a
- * core takes the next one by a compare-and-swap, and has it alone from then on. remote_done counts
+ * Both ends of the ring are counters that wrap. begun counts entries that were given out: a
+ * core takes the next one by a compare-and-swap, and has it alone from then on. done counts
  * those that the owner has emptied. An entry is filled when its slot is not 0: so a core may have
  * taken an entry and not have filled it yet, and the owner stops there until it has. An entry is
- * emptied before remote_done says so, as that is what lets it be given out again.
+ * emptied before done says so, as that is what lets it be given out again.
  */
 
 /* The other cores' end: an entry is taken, then filled, its slot last. */
@@ -1577,18 +1651,18 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 		 * In this order, so that entries given out are never fewer than those emptied.
 		 * Pairs with the store in cf_drain_one().
 		 */
-		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
-		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
+		done = __atomic_load_n(&heap->ring->done, __ATOMIC_ACQUIRE);
+		begun = __atomic_load_n(&heap->ring->begun, __ATOMIC_RELAXED);
 		if (begun - done < heap->remote_size) {
-			if (__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1,
+			if (__atomic_compare_exchange_n(&heap->ring->begun, &begun, begun + 1,
 							true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 				break;
-		} else if (__atomic_load_n(&heap->remote_done, __ATOMIC_RELAXED) == done) {
+		} else if (__atomic_load_n(&heap->ring->done, __ATOMIC_RELAXED) == done) {
 			/* nothing was emptied between the two */
 			return CF_EAGAIN;
 		}
 	}
-	entry = &heap->remote[begun & (heap->remote_size - 1)];
+	entry = &heap->ring->entries[begun & (heap->remote_size - 1)];
 	entry->stamp = handle.stamp;
 	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
 	return CF_OK;
@@ -1606,7 +1680,7 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 {
 #if CF_ATOMIC
-	struct cf_remote *entry = &heap->remote[heap->remote_done & (heap->remote_size - 1)];
+	struct cf_remote *entry = &heap->ring->entries[heap->ring->done & (heap->remote_size - 1)];
 	struct cf_object object, pinned;
 	cf_handle handle;
 
@@ -1617,7 +1691,7 @@ CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 	handle.stamp = entry->stamp;
 	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELAXED);
 	/* Pairs with the load in cf_free_remote(): who sees this finds the entry empty. */
-	__atomic_store_n(&heap->remote_done, heap->remote_done + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&heap->ring->done, heap->ring->done + 1, __ATOMIC_RELEASE);
 	if (!cf_find_own(heap, handle, &object) || cf_pins_of(heap, &object) > 1) {
 		heap->remote_failed++;
 		return true;
@@ -2103,7 +2177,7 @@ size_t cf_debt(struct cf_heap *heap)
 
 	cf_lock(heap);
 	for (i = 0; i < heap->nr_classes; i++)
-		debt += cf_class_debt(&heap->classes[i]);
+		debt += cf_class_debt(&cf_classes(heap)[i]);
 	cf_unlock(heap);
 	return debt;
 }
@@ -2114,7 +2188,7 @@ size_t cf_debt(struct cf_heap *heap)
  */
 size_t cf_compact(struct cf_heap *heap, size_t budget)
 {
-	struct cf_class *class = heap->classes, *end = class + heap->nr_classes;
+	struct cf_class *class = cf_classes(heap), *end = class + heap->nr_classes;
 	struct cf_page *to;
 	size_t bytes, moved = 0;
 
@@ -2154,12 +2228,12 @@ unsigned int cf_class_count(const struct cf_heap *heap)
 size_t cf_class_size(const struct cf_heap *heap, unsigned int index)
 {
 	return index < heap->nr_classes ?
-		       (size_t)heap->classes[index].units << heap->unit_shift : 0;
+		       (size_t)cf_classes(heap)[index].units << heap->unit_shift : 0;
 }
 
 unsigned int cf_class_per_page(const struct cf_heap *heap, unsigned int index)
 {
-	return index < heap->nr_classes ? heap->classes[index].per_page : 0;
+	return index < heap->nr_classes ? cf_classes(heap)[index].per_page : 0;
 }
 
 int cf_class_of(const struct cf_heap *heap, size_t size)
@@ -2167,7 +2241,7 @@ int cf_class_of(const struct cf_heap *heap, size_t size)
 	const struct cf_class *class =
 		cf_class_of_size((struct cf_heap *)(uintptr_t)heap, size);
 
-	return class ? (int)(class - heap->classes) : -1;
+	return class ? (int)(class - cf_classes(heap)) : -1;
 }
 
 /*
@@ -2203,11 +2277,11 @@ static uint64_t cf_worst_with(const struct cf_heap *heap, const struct cf_class 
 	uint32_t i, objects, all = 0;
 
 	for (i = 0; i < heap->nr_classes; i++) {
-		objects = heap->classes[i].objects;
-		objects += class == &heap->classes[i] ? more : 0;
-		objects += spine == &heap->classes[i] ? more : 0;
+		objects = cf_classes(heap)[i].objects;
+		objects += class == &cf_classes(heap)[i] ? more : 0;
+		objects += spine == &cf_classes(heap)[i] ? more : 0;
 		all += objects;
-		pages += cf_worst_pages(heap, &heap->classes[i], objects);
+		pages += cf_worst_pages(heap, &cf_classes(heap)[i], objects);
 	}
 	return pages + cf_slot_pages(heap, all);
 }
@@ -2261,12 +2335,12 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 	stats->moves = 0;
 	stats->moved_bytes = 0;
 	for (i = 0; i < heap->nr_classes; i++) {
-		stats->not_full_pages += heap->classes[i].nr[CF_NOT_FULL];
-		stats->stuck_pages += heap->classes[i].nr[CF_STUCK];
-		stats->objects += heap->classes[i].objects;
-		stats->pinned += heap->classes[i].pinned;
-		stats->moves += heap->classes[i].moves;
-		stats->moved_bytes += (uint64_t)heap->classes[i].moves * heap->classes[i].units * 4;
+		stats->not_full_pages += cf_classes(heap)[i].nr[CF_NOT_FULL];
+		stats->stuck_pages += cf_classes(heap)[i].nr[CF_STUCK];
+		stats->objects += cf_classes(heap)[i].objects;
+		stats->pinned += cf_classes(heap)[i].pinned;
+		stats->moves += cf_classes(heap)[i].moves;
+		stats->moved_bytes += (uint64_t)cf_classes(heap)[i].moves * cf_classes(heap)[i].units * 4;
 	}
 	cf_unlock(heap);
 }
@@ -2331,7 +2405,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 		uint32_t row = index / 32, bit = 1u << index % 32, slot, pins_of;
 		bool pinned;
 
-		if (!(header->rows_used & 1u << row))
+		if (!(header->rows_used & CF_ROW(row)))
 			continue;
 		pinned = *cf_pinned_row(class, meta, row) & bit;
 		if (meta[row] & bit) {
@@ -2358,15 +2432,15 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 			return "a block's pins agree with the bitmap";
 	}
 	for (index = 0; index <= class->last_row; index++) {
-		bool any_free = !(header->rows_used & 1u << index) || meta[index];
+		bool any_free = !(header->rows_used & CF_ROW(index)) || meta[index];
 
-		if (header->rows_used & 1u << index && meta[index] == cf_row_all(class, index))
+		if (header->rows_used & CF_ROW(index) && meta[index] == cf_row_all(class, index))
 			return "a row marked used has a used block";
 		if ((header->rows_used >> index & 1 &&
 		     cf_movable(class, meta, index) & cf_row_all(class, index)) !=
 		    (header->rows_movable >> index & 1))
 			return "a row marked movable has an object that is not pinned";
-		if (any_free != !!(header->rows_free & 1u << index))
+		if (any_free != !!(header->rows_free & CF_ROW(index)))
 			return "a row marked free has a free block";
 	}
 	if (!used || used != header->used || pins != header->pinned)
@@ -2431,7 +2505,7 @@ const char *cf_verify(struct cf_heap *heap)
 		listed[header->list]++;
 	}
 	for (i = 0; i < heap->nr_classes && !wrong; i++) {
-		struct cf_class *class = &heap->classes[i];
+		struct cf_class *class = &cf_classes(heap)[i];
 
 		wrong = cf_verify_class(heap, class);
 		objects -= class->objects;
@@ -2471,10 +2545,10 @@ const char *cf_verify(struct cf_heap *heap)
  * heap is made in constant time, however large its buffer is.
  */
 
-/* Bytes for the two bitmaps of so many blocks and for their references, in multiples of 8. */
+/* Bytes for the two bitmaps of so many blocks and for their references. */
 static uint32_t cf_meta_bytes(uint32_t blocks, uint32_t ref_bytes)
 {
-	return ((blocks + 31) / 32 * 8 + blocks * ref_bytes + 7) & ~7u;
+	return (blocks + 31) / 32 * 8 + blocks * ref_bytes;
 }
 
 /* Bytes for them in the page: none if there is room aside. */
@@ -2512,10 +2586,12 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
 	more = heap->nonmoving ? 0 : (words - meta / 4) / blocks & ~3u;
 	class->units = more > units ? more : units;
+	/* of those aside the place is known later, see cf_lay_out() */
 	class->meta = meta ? words - meta / 4 : 0;
+	class->meta_step = meta ? words : heap->aside_words;
 	rows = (class->per_page + 31) / 32;
 	class->half = class->per_page / 2;
-	class->rows_all = UINT32_MAX >> (32 - rows);
+	class->rows_all = (cf_rows)-1 >> (CF_MAX_ROWS - rows);
 	class->last_row = rows - 1;
 	class->last_all = UINT32_MAX >> (rows * 32 - class->per_page);
 	class->first_all = cf_row_all(class, 0);
@@ -2526,20 +2602,25 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 
 /*
  * The size-classes, from the smallest blocks to a whole page, and the table by which cf_class_for()
- * finds them. It goes through the steps of that table: a step whose sizes the last class is too
- * small for makes a new one, which may serve the steps that follow too.
+ * finds them: both lie behind the heap itself. It goes through the steps of that table: a step whose
+ * sizes the last class is too small for makes a new one, which may serve the steps that follow too.
+ * Returns the bytes from the heap to their end; 0 if that is more than @most.
  */
-static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config)
+static size_t cf_make_classes(struct cf_heap *heap, const struct cf_config *config, size_t most)
 {
 	uint32_t words = heap->page_mask + 1;
 	uint32_t least = heap->nonmoving ? 1 : CF_MIN_UNITS;
 	uint32_t step, shift, coarse, units = 0;
+	size_t end = sizeof(*heap) + (cf_step(words - 1) + 1) * sizeof(heap->class_of[0]);
+
+	end = (end + sizeof(size_t) - 1) & ~(sizeof(size_t) - 1);
+	heap->classes = (uint32_t)end;
 
 	/* A page has no more blocks than CF_MAX_ROWS rows have bits. */
 	if (least < words / (CF_MAX_ROWS * 32))
 		least = words / (CF_MAX_ROWS * 32);
 	for (step = 0; units < words; step++) {
-		struct cf_class *class = &heap->classes[heap->nr_classes];
+		struct cf_class *class = cf_classes(heap) + heap->nr_classes;
 		uint16_t max_not_full = config->max_not_full;
 
 		/* the largest size, in units, that cf_class_for() sends here */
@@ -2550,6 +2631,10 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 		}
 		units = units < least ? least : cf_min(units, words);
 		if (!heap->nr_classes || units > class[-1].units) {
+			end += sizeof(*class);
+			if (end > most)
+				return 0;
+			cf_clear((uint32_t *)class, sizeof(*class) / 4);
 			/* up to the next multiple of 1/8 */
 			coarse = cf_log2(units - !!(units - 1));
 			coarse = coarse > CF_STEPS_LOG2 ? (1u << (coarse - CF_STEPS_LOG2)) - 1 : 0;
@@ -2564,9 +2649,10 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 			class->limit = heap->deferred ? UINT32_MAX : class->max_not_full;
 			heap->nr_classes++;
 		}
-		heap->class_of[step] = (uint16_t)(offsetof(struct cf_heap, classes) +
+		heap->class_of[step] = (uint16_t)(heap->classes +
 						  (heap->nr_classes - 1) * sizeof(*class));
 	}
+	return end;
 }
 
 /* What is kept of a page outside of it. */
@@ -2587,7 +2673,7 @@ static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32
 	uint32_t i, in_page = UINT32_MAX;
 
 	for (i = 0; i < heap->nr_classes; i++) {
-		const struct cf_class *class = &heap->classes[i];
+		const struct cf_class *class = &cf_classes(heap)[i];
 
 		in_page = cf_min(in_page, class->per_page * class->units);
 		loose += cf_min(class->max_not_full, CF_UNLIMITED);
@@ -2607,18 +2693,17 @@ static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32
 }
 
 /*
- * Lay out the buffer of @bytes behind the heap itself: headers and pages, and in a non-moving heap
+ * Lay out the buffer of @bytes behind the heap's @own: headers and pages, and in a non-moving heap
  * slots and block-frames. Headers are as many as pages, so both are counted together. Returns false
  * if that leaves too few pages.
  */
-static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
+static bool cf_lay_out(struct cf_heap *heap, size_t bytes, size_t own)
 {
-	size_t own = sizeof(*heap) + heap->remote_size * sizeof(*heap->remote);
 	uint32_t page_words = 1u << heap->page_shift;
-	uint32_t pages = 0, frames;
+	uint32_t pages = 0, frames, aside, i;
 
 	if (heap->nonmoving) {
-		frames = cf_count_frames(heap, bytes - own, &pages);
+		frames = bytes > own ? cf_count_frames(heap, bytes - own, &pages) : 0;
 		if (!frames)
 			return false;
 		heap->first_slot = (uint32_t)((own + pages * cf_header_bytes(heap)) / 4);
@@ -2633,6 +2718,8 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 	} else {
 		uint32_t all = (uint32_t)(bytes >> heap->unit_shift >> heap->page_shift);
 
+		if (bytes < own)
+			return false;
 		pages = (uint32_t)((bytes - own) / (page_words * 4 + cf_header_bytes(heap)));
 		while (pages && own + pages * cf_header_bytes(heap) >
 				(size_t)(all - pages) * page_words * 4)
@@ -2644,8 +2731,10 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 	heap->pages = pages;
 	heap->free_pages = pages;
 	heap->headers = own - heap->first_page * sizeof(struct cf_page);
-	heap->aside = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
-	heap->aside -= heap->first_page * heap->aside_words;
+	aside = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+	for (i = 0; i < heap->nr_classes; i++)
+		if (!cf_classes(heap)[i].meta)
+			cf_classes(heap)[i].meta = aside - heap->first_page * heap->aside_words;
 	return true;
 }
 
@@ -2655,8 +2744,27 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
 }
 
 /*
+ * The page size for a buffer whose user names none: a 64th of it, so that size-classes in use may each
+ * have a page that is not full; not above the paper's, but twice that in a large heap, if rows allow
+ * for as many blocks: larger pages fit objects of a fraction of them better. In a non-moving heap
+ * pages are virtual and small: the paper's.
+ */
+static uint32_t cf_suited_page(size_t size, enum cf_engine engine)
+{
+	uint32_t page_size = CF_PAGE_SIZE;
+
+	if (engine == CF_NONMOVING)
+		return page_size;
+	if (size >= CF_LARGE_PAGES_FROM && CF_MAX_ROWS > 32)
+		return 2 * page_size;
+	while (page_size > CF_LEAST_SUITED && page_size > size / 64)
+		page_size /= 2;
+	return page_size;
+}
+
+/*
  * Whatever is wrong is found before the first word is written, but a buffer that is too small for
- * its pages, which is known once they are laid out.
+ * its tables and pages, which is known once they are laid out.
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config)
 {
@@ -2664,10 +2772,11 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	uint32_t page_size, block_size, remote;
 	struct cf_heap *heap;
 	uintptr_t start, align;
+	size_t own;
 
 	if (!config)
 		config = &defaults;
-	page_size = config->page_size ? config->page_size : CF_PAGE_SIZE;
+	page_size = config->page_size ? config->page_size : cf_suited_page(size, config->engine);
 	block_size = config->block_size ? config->block_size : CF_BLOCK_SIZE;
 	if (!buffer || !cf_is_power(page_size, 256, 65536) ||
 	    !cf_is_power(block_size, 16, page_size) || !config->lock != !config->unlock ||
@@ -2682,12 +2791,11 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	for (remote = 1; remote < config->remote_frees; remote *= 2)
 		;
 	remote = config->remote_frees ? remote : 0;
-	if (size < sizeof(*heap) + remote * sizeof(*heap->remote) || size / 4 > (uint32_t)1 << 31)
+	if (size < sizeof(*heap) + page_size || size / 4 > (uint32_t)1 << 31)
 		return NULL;
 
 	heap = (struct cf_heap *)start;
-	cf_clear((uint32_t *)heap, (uint32_t)(sizeof(*heap) + remote * sizeof(*heap->remote)) / 4);
-	heap->remote = (struct cf_remote *)(heap + 1);
+	cf_clear((uint32_t *)heap, sizeof(*heap) / 4);
 	heap->remote_size = remote;
 	heap->nonmoving = config->engine == CF_NONMOVING;
 	heap->wide = config->wide || size > CF_WIDE_ABOVE;
@@ -2725,8 +2833,19 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->stamp &= ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
 	heap->aside_words = cf_meta_bytes(page_size >= CF_ASIDE_ABOVE ? CF_ASIDE : 1, heap->wide ? 8 : 4) / 4;
-	cf_make_classes(heap, config);
-	if (!cf_lay_out(heap, size))
+	own = cf_make_classes(heap, config, size);
+	if (!own)
+		return NULL;
+	if (remote) {
+		size_t bytes = sizeof(*heap->ring) + remote * sizeof(heap->ring->entries[0]);
+
+		if (bytes > size - own)
+			return NULL;
+		heap->ring = (struct cf_ring *)(start + own);
+		cf_clear((uint32_t *)heap->ring, (uint32_t)(bytes / 4));
+		own += bytes;
+	}
+	if (!cf_lay_out(heap, size, own))
 		return NULL;
 	/* Not in the first allocation, which has a page to open. */
 	if (!heap->nonmoving)

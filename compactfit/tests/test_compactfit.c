@@ -580,10 +580,10 @@ static void test_init(void)
 		check(!cf_init(buffer, 1 << 20, &wrong[i]));
 	check(!cf_init(NULL, 1 << 20, NULL));
 	check(!cf_init(buffer, 0, NULL));
-	check(!cf_init(buffer, 16384, NULL));
-	for (size = 0; size < 3 * 16384; size += 512) {
+	check(!cf_init(buffer, 4096, NULL));
+	for (size = 0; size < 3072; size += 512) {
 		check(!cf_init(buffer, size, NULL));
-		check(!cf_init(buffer, size < 12000 ? size : 12000, &nonmoving));
+		check(!cf_init(buffer, size, &nonmoving));
 	}
 	check(!cf_init((void *)(UINTPTR_MAX - 100), 50, NULL));
 	check(!cf_init((void *)(UINTPTR_MAX - 100), SIZE_MAX, NULL));
