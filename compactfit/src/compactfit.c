@@ -55,6 +55,7 @@
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
 #define CF_LEAST_SUITED 512u /* bytes of a page that the heap chooses itself, at least */
+#define CF_PAPER_PAGES_FROM (1u << 20) /* bytes of a heap that chooses the paper's pages */
 #define CF_LARGE_PAGES_FROM (6u << 20) /* bytes of a heap that chooses pages above the paper's */
 #define CF_ASIDE 8u /* blocks of a page that are described outside of it, at most */
 #define CF_ASIDE_ABOVE 2048u /* bytes of a page from which on; those of smaller ones: one block */
@@ -69,21 +70,49 @@
 #define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
 #endif
 
-/* A bit for each row of a page's bitmap: as many as the machine handles at once. */
+/*
+ * What a program does without can be left out, by -DCF_WITH_...=0 for the library; a call of what is
+ * left out does not link, and cf_init() refuses a configuration that asks for it.
+ */
+#ifndef CF_WITH_NONMOVING
+#define CF_WITH_NONMOVING 1 /* the non-moving engine */
+#endif
+#ifndef CF_WITH_LARGE
+#define CF_WITH_LARGE 1 /* objects larger than a page */
+#endif
+#ifndef CF_WITH_PINS
+#define CF_WITH_PINS 1 /* cf_pin(), cf_unpin() */
+#endif
+#ifndef CF_WITH_REMOTE
+#define CF_WITH_REMOTE CF_ATOMIC /* cf_free_remote(), cf_drain() */
+#endif
+#ifndef CF_WITH_CHECKS
+#define CF_WITH_CHECKS 1 /* cf_verify(); no handle is checked less without */
+#endif
+#ifndef CF_WITH_FAST
+#define CF_WITH_FAST 1 /* code of its own for usual calls: the ceilings are those of it */
+#endif
+
+/*
+ * A bit for each row of a page's bitmap: as many as the machine handles at once. Numbers of blocks in
+ * a page are small; on a small machine memory is, too.
+ */
 #if __SIZEOF_POINTER__ == 8
 typedef uint64_t cf_rows;
+typedef uint32_t cf_count;
 #else
 typedef uint32_t cf_rows;
+typedef uint16_t cf_count;
 #endif
 
 /*
  * The lists of a size-class's pages. Pages that are full are on none, as nobody ever looks for one.
  */
 enum cf_list {
-	CF_FULL,
 	CF_NOT_FULL, /* an object of it can be moved */
 	CF_STUCK, /* not full, all objects pinned */
 	CF_NR_LISTS,
+	CF_FULL = CF_NR_LISTS,
 };
 
 /*
@@ -132,10 +161,10 @@ struct cf_page {
 	uint32_t page; /* its number */
 	uint32_t next; /* page numbers, 0: none */
 	uint32_t prev;
-	uint32_t list;
-	uint32_t used;
+	cf_count list;
+	cf_count used;
 	cf_rows rows_used; /* rows with a used block; the words of the others are not initialised */
-	uint32_t pinned;
+	cf_count pinned;
 	cf_rows rows_free; /* rows of the bitmap with a free block */
 	cf_rows rows_movable; /* rows with a used one that is not pinned */
 };
@@ -148,13 +177,13 @@ struct cf_class {
 	struct cf_page *open; /* the last not-full page, or no_page: objects are allocated there */
 	uint32_t units; /* words of a block */
 	uint32_t inverse; /* 2^16 / units, rounded up */
-	uint32_t half; /* of the blocks in a page */
-	uint32_t last_row; /* of the bitmap */
+	cf_count half; /* of the blocks in a page */
+	cf_count last_row; /* of the bitmap */
+	cf_count single_row; /* the last one, if it has a single block */
+	cf_count refs; /* words from the bitmaps to the references */
 	uint32_t last_all; /* mask of the last row's blocks */
-	uint32_t single_row; /* the last one, if it has a single block */
 	cf_rows rows_all; /* mask of the rows */
 	uint32_t first_all; /* mask of the first row's blocks */
-	uint32_t refs; /* words from the bitmaps to the references */
 	uint32_t objects;
 	uint32_t max_not_full; /* the paper's K */
 	uint32_t limit; /* not-full pages from which on a free compacts: K, none if deferred */
@@ -239,6 +268,11 @@ _Static_assert(CF_LARGE == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits")
  * Slots and lists hold numbers of words and of pages, not pointers: these take half of the room on
  * a 64-bit machine, and one comparison tells whether a number that somebody made up is in the heap.
  */
+
+CF_INLINE bool cf_is_nonmoving(const struct cf_heap *heap)
+{
+	return CF_WITH_NONMOVING && heap->nonmoving;
+}
 
 CF_INLINE uint32_t *cf_word(struct cf_heap *heap, uint32_t word)
 {
@@ -664,7 +698,7 @@ static void cf_link(struct cf_heap *heap, struct cf_class *class, struct cf_page
 {
 	uint32_t before, after;
 
-	header->list = list;
+	header->list = (cf_count)list;
 	before = header->used > class->half ? class->last[list] : class->first[list];
 	after = before ? cf_page(heap, before)->next : 0;
 	header->prev = before;
@@ -768,7 +802,7 @@ CF_INLINE void cf_begin_row(struct cf_class *class, struct cf_page *header, uint
 /* Blocks of a row whose objects can be moved; bits above the row's last block are not 0. */
 CF_INLINE uint32_t cf_movable(const struct cf_class *class, uint32_t *meta, uint32_t row)
 {
-	return ~(meta[row] | *cf_pinned_row(class, meta, row));
+	return ~(meta[row] | (CF_WITH_PINS ? *cf_pinned_row(class, meta, row) : 0));
 }
 
 /* An object of the row, of a page with pinned ones, was pinned or is gone: can others move? */
@@ -833,7 +867,7 @@ CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *cl
 {
 	struct cf_page *header;
 
-	if (CF_UNLIKELY(class->last[CF_STUCK]))
+	if (CF_WITH_PINS && CF_UNLIKELY(class->last[CF_STUCK]))
 		return cf_open_stuck(heap, class);
 	header = cf_take_page(heap);
 	if (!header)
@@ -951,7 +985,7 @@ CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 		return CF_OK;
 	}
 	cf_drop_block(class, from, meta, index);
-	if (CF_UNLIKELY(from->pinned))
+	if (CF_WITH_PINS && CF_UNLIKELY(from->pinned))
 		return cf_dropped_beside_pins(heap, class, from, index / 32);
 	return CF_OK;
 }
@@ -997,7 +1031,7 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 	}
 	header->used--;
 	cf_append(heap, class, header);
-	if (CF_UNLIKELY(header->pinned))
+	if (CF_WITH_PINS && CF_UNLIKELY(header->pinned))
 		return cf_dropped_beside_pins(heap, class, header, row);
 	return CF_OK;
 }
@@ -1036,7 +1070,7 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
 		return cf_give_block_of_full(heap, class, header, index);
 	if (CF_UNLIKELY(header->used == 1))
 		return cf_empty(heap, class, header);
-	if (CF_UNLIKELY(header->pinned))
+	if (CF_WITH_PINS && CF_UNLIKELY(header->pinned))
 		return cf_give_block_beside_pins(heap, class, header, index);
 	cf_drop_block(class, header, cf_word(heap, header->meta), index);
 	if (CF_UNLIKELY(cf_for_front(class, header)))
@@ -1176,7 +1210,7 @@ CF_SELDOM int cf_allocate_open(struct cf_heap *heap, struct cf_class *class, cf_
 	struct cf_page *header = class->open;
 	uint32_t row;
 
-	if (header == &heap->no_page)
+	if (CF_WITH_PINS && header == &heap->no_page)
 		header = cf_open_stuck(heap, class);
 	row = cf_lowest_row(header->rows_free);
 	if (!(header->rows_movable >> row & 1))
@@ -1193,7 +1227,7 @@ CF_SELDOM int cf_allocate_begin(struct cf_heap *heap, struct cf_class *class, cf
 	struct cf_page *header;
 	uint32_t *meta;
 
-	if (class->open != &heap->no_page || class->last[CF_STUCK])
+	if (class->open != &heap->no_page || (CF_WITH_PINS && class->last[CF_STUCK]))
 		return cf_allocate_open(heap, class, handle);
 	header = cf_take_page(heap);
 	if (!header)
@@ -1250,7 +1284,7 @@ CF_INLINE int cf_allocate_moving(struct cf_heap *heap, struct cf_class *class, b
 /* The general malloc of an object up to a page, once for all of its callers. */
 CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
-	if (heap->nonmoving)
+	if (cf_is_nonmoving(heap))
 		return cf_allocate_frames(heap, class, false, handle);
 	return cf_allocate_moving(heap, class, heap->wide, handle);
 }
@@ -1258,7 +1292,7 @@ CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handl
 /* The same for the block of a spine. */
 static int cf_allocate_spine(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
-	if (heap->nonmoving)
+	if (cf_is_nonmoving(heap))
 		return cf_allocate_frames(heap, class, true, handle);
 	return cf_allocate(heap, class, handle);
 }
@@ -1317,7 +1351,8 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
  */
 static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object *object)
 {
-	return cf_find(heap, handle, object) && cf_pins(heap, object->tag) != CF_TAIL;
+	return cf_find(heap, handle, object) &&
+	       !(CF_WITH_LARGE && cf_pins(heap, object->tag) == CF_TAIL);
 }
 
 /*
@@ -1327,7 +1362,7 @@ static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object
 CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, uint32_t slot,
 		       uint32_t frames)
 {
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		cf_give_frames(heap, object->where, 1, frames);
 		heap->free_frames++;
 	}
@@ -1347,7 +1382,7 @@ CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, 
 /* A spine, marked by a number of pins that no object has. */
 CF_INLINE bool cf_is_large(const struct cf_heap *heap, const struct cf_object *object)
 {
-	return cf_pins(heap, object->tag) == CF_LARGE;
+	return CF_WITH_LARGE && cf_pins(heap, object->tag) == CF_LARGE;
 }
 
 /*
@@ -1370,7 +1405,9 @@ static bool cf_find_tail(struct cf_heap *heap, const uint32_t *spine, struct cf_
 /* The pages of its own that an object has: none up to the size of a page. */
 static uint32_t cf_whole_pages(const struct cf_heap *heap, size_t size)
 {
-	return size > heap->page_bytes ? (uint32_t)(size >> heap->page_bytes_shift) : 0;
+	if (!CF_WITH_LARGE || size <= heap->page_bytes)
+		return 0;
+	return (uint32_t)(size >> heap->page_bytes_shift);
 }
 
 /* The bytes of a large object that its tail holds. */
@@ -1422,7 +1459,7 @@ static bool cf_have_room(struct cf_heap *heap, uint32_t pages, const struct cf_c
 	pages += cf_pages_for(heap, spine, spine == tail ? 2 : 1);
 	if (tail && tail != spine)
 		pages += cf_pages_for(heap, tail, 1);
-	if (heap->nonmoving)
+	if (cf_is_nonmoving(heap))
 		return heap->free_pages >= pages && heap->free_frames >= frames;
 	return heap->free_pages >= pages + cf_pages_for_slots(heap, tail ? 2 : 1);
 }
@@ -1481,7 +1518,7 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 	for (i = without; i < pages; i++) {
 		header = cf_take_plain_page(heap);
 		spine[CF_SPINE_FIRST + i] = header->page;
-		if (heap->nonmoving)
+		if (cf_is_nonmoving(heap))
 			cf_take_frames(heap, header->where, 0, heap->page_mask + 1);
 	}
 	return CF_OK;
@@ -1497,7 +1534,7 @@ CF_INLINE int cf_allocate_any(struct cf_heap *heap, struct cf_class *class, size
 	if (CF_LIKELY(class))
 		return cf_allocate(heap, class, handle);
 	*handle = (cf_handle){ 0, 0 };
-	if (size - 1 >= heap->max_size)
+	if (!CF_WITH_LARGE || size - 1 >= heap->max_size)
 		return CF_ESIZE;
 	return cf_allocate_large(heap, align, size, without, handle);
 }
@@ -1520,7 +1557,7 @@ CF_SELDOM void cf_release_large(struct cf_heap *heap, const struct cf_object *ob
 		if (!spine[CF_SPINE_FIRST + i])
 			continue;
 		header = cf_page(heap, spine[CF_SPINE_FIRST + i]);
-		if (heap->nonmoving)
+		if (cf_is_nonmoving(heap))
 			cf_give_frames(heap, header->where, 0, heap->page_mask + 1);
 		cf_give_page(heap, header);
 		heap->large_pages--;
@@ -1557,10 +1594,13 @@ CF_INLINE void cf_release_any(struct cf_heap *heap, const struct cf_object *obje
  */
 CF_INLINE uint32_t cf_pins_of(struct cf_heap *heap, const struct cf_object *object)
 {
+	if (!CF_WITH_PINS)
+		return 0;
 	return cf_is_large(heap, object) ? cf_spine(heap, object)[CF_SPINE_PINS] :
 					   cf_pins(heap, object->tag);
 }
 
+#if CF_WITH_PINS || CF_WITH_REMOTE
 /*
  * Keep the bitmap and the counts of an object's first pin, or of its last. The page may belong to
  * another list now: the caller sees to that.
@@ -1575,10 +1615,12 @@ static void cf_set_pinned(struct cf_object *object, bool pinned)
 		cf_mark_row(class, object->header, object->meta, object->index / 32);
 	else
 		object->header->rows_movable |= CF_ROW(object->index / 32);
-	object->header->pinned += pinned ? 1 : UINT32_MAX;
+	object->header->pinned = (cf_count)(object->header->pinned + (pinned ? 1u : UINT32_MAX));
 	class->pinned += pinned ? 1 : UINT32_MAX;
 }
+#endif
 
+#if CF_WITH_PINS
 /*
  * An object of a page on CF_STUCK can be moved again: then the page would be one not-full page
  * more. If there are as many as there may be, the object moves away at once, and the page is stuck
@@ -1605,7 +1647,9 @@ static void cf_count_pin(struct cf_heap *heap, struct cf_object *object, uint32_
 		cf_set_ref(object->meta + object->class->refs, object->index, slot,
 			   object->tag + by * heap->pin_one, heap->wide);
 }
+#endif
 
+#if CF_WITH_PINS || CF_WITH_REMOTE
 /*
  * The first pin is set, or the last one taken away: of the tail, if the object is large, as its
  * pages do not move anyway. Makes the object the one that is pinned; false if there is none to
@@ -1620,6 +1664,7 @@ static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool 
 	cf_set_pinned(object, pinned);
 	return true;
 }
+#endif
 
 /* ------ remote frees -------------------------------------------------------------------------- */
 
@@ -1638,7 +1683,7 @@ static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool 
 /* The other cores' end: an entry is taken, then filled, its slot last. */
 int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 {
-#if CF_ATOMIC
+#if CF_WITH_REMOTE
 	struct cf_remote *entry;
 	uint32_t begun, done;
 
@@ -1679,7 +1724,7 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
  */
 CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 {
-#if CF_ATOMIC
+#if CF_WITH_REMOTE
 	struct cf_remote *entry = &heap->ring->entries[heap->ring->done & (heap->remote_size - 1)];
 	struct cf_object object, pinned;
 	cf_handle handle;
@@ -1718,7 +1763,7 @@ CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 CF_INLINE void cf_enter(struct cf_heap *heap)
 {
 	cf_lock(heap);
-	if (CF_UNLIKELY(heap->remote_size) && cf_drain_one(heap))
+	if (CF_WITH_REMOTE && CF_UNLIKELY(heap->remote_size) && cf_drain_one(heap))
 		cf_drain_one(heap);
 }
 
@@ -1727,7 +1772,7 @@ size_t cf_drain(struct cf_heap *heap, size_t most)
 	size_t done = 0;
 
 	cf_lock(heap);
-	if (heap->remote_size)
+	if (CF_WITH_REMOTE && heap->remote_size)
 		while (done < most && cf_drain_one(heap))
 			done++;
 	cf_unlock(heap);
@@ -1751,6 +1796,7 @@ CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, size_t
 	return status;
 }
 
+#if CF_WITH_FAST
 /*
  * What cf_malloc() has no time to tell apart: a wide heap, which is as fast but for this second
  * look; a heap that is not moving, has lock hooks or remote frees; a size for which there is no
@@ -1764,6 +1810,7 @@ CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *hand
 		return cf_allocate_moving(heap, class, true, handle);
 	return cf_malloc_any(heap, cf_class_of_size(heap, size), 1, size, handle);
 }
+#endif
 
 /*
  * In a heap that is not fast, fast_size is 0, so that no size has a class: one test for the size
@@ -1771,11 +1818,15 @@ CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *hand
  */
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
 {
+#if CF_WITH_FAST
 	struct cf_class *class = cf_class_for(heap, size, heap->fast_size, 2);
 
 	if (CF_LIKELY(class))
 		return cf_allocate_moving(heap, class, false, handle);
 	return cf_malloc_other(heap, size, handle);
+#else
+	return cf_malloc_any(heap, cf_class_of_size(heap, size), 1, size, handle);
+#endif
 }
 
 /* All blocks of a size-class are aligned alike, so the right one is all that has to be found. */
@@ -1830,7 +1881,7 @@ static void *cf_piece(struct cf_heap *heap, const struct cf_object *object, size
 	*length = 0;
 	if (offset >= end)
 		return NULL;
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		slot = *cf_word(heap, where + (uint32_t)(offset >> heap->unit_shift));
 		end = (size_t)1 << heap->unit_shift;
 		offset &= end - 1;
@@ -1899,6 +1950,7 @@ CF_SELDOM int cf_free_any(struct cf_heap *heap, uint64_t number)
 	return status;
 }
 
+#if CF_WITH_FAST
 CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number);
 
 /*
@@ -1928,6 +1980,7 @@ CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number)
 		return cf_free_fast(heap, number, heap->wide_words, true);
 	return cf_free_any(heap, number);
 }
+#endif
 
 /*
  * In a heap that is not fast, fast_words is 0, so that no slot is in the heap: one test for the
@@ -1935,7 +1988,13 @@ CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number)
  */
 int cf_free(struct cf_heap *heap, cf_handle handle)
 {
-	return cf_free_fast(heap, handle.slot | (uint64_t)handle.stamp << 32, heap->fast_words, false);
+	uint64_t number = handle.slot | (uint64_t)handle.stamp << 32;
+
+#if CF_WITH_FAST
+	return cf_free_fast(heap, number, heap->fast_words, false);
+#else
+	return cf_free_any(heap, number);
+#endif
 }
 
 /*
@@ -1951,7 +2010,7 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 	struct cf_page *header = class->open;
 	uint32_t index, where;
 
-	if (heap->nonmoving && heap->free_frames < class->units - common)
+	if (cf_is_nonmoving(heap) && heap->free_frames < class->units - common)
 		return CF_ENOMEM;
 	if (header == &heap->no_page)
 		header = cf_open_page(heap, class);
@@ -1960,7 +2019,7 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 	index = cf_take_block(heap, class, header);
 	where = cf_where(class, header, index);
 	CF_COPY(cf_word(heap, where), cf_word(heap, object->where), common);
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		cf_give_frames(heap, object->where, common, old->units);
 		cf_take_frames(heap, where, common, class->units);
 	}
@@ -2028,11 +2087,11 @@ static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handl
 	cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
 		   handle.stamp + (object.tag & heap->stamp_low), heap->wide);
 	*cf_word(heap, handle.slot) = object.where;
-	if (heap->nonmoving && !cf_is_large(heap, &object))
+	if (cf_is_nonmoving(heap) && !cf_is_large(heap, &object))
 		/* a slot is a block-frame: that of the object's first bytes */
 		CF_COPY(cf_frame(heap, handle.slot), cf_frame(heap, other.slot),
 			1u << (heap->unit_shift - 2));
-	if (heap->nonmoving || cf_is_large(heap, &object))
+	if (cf_is_nonmoving(heap) || cf_is_large(heap, &object))
 		*cf_word(heap, object.where) = handle.slot;
 	cf_release_any(heap, old, other.slot);
 	return CF_OK;
@@ -2054,7 +2113,7 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size)
 		status = CF_EPINNED;
 	else if (size - 1 >= heap->max_size)
 		status = CF_ESIZE;
-	else if (!class || cf_is_large(heap, &object))
+	else if (CF_WITH_LARGE && (!class || cf_is_large(heap, &object)))
 		status = cf_change_large(heap, &object, handle, size);
 	else if (class != object.class)
 		status = cf_change_class(heap, &object, handle.slot, class);
@@ -2107,6 +2166,7 @@ void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *lengt
  * went.
  */
 
+#if CF_WITH_PINS
 int cf_pin(struct cf_heap *heap, cf_handle handle)
 {
 	struct cf_object object;
@@ -2154,6 +2214,7 @@ out:
 	cf_unlock(heap);
 	return status;
 }
+#endif
 
 /* ------ deferred compaction ------------------------------------------------------------------- */
 
@@ -2217,7 +2278,7 @@ size_t cf_max_size(const struct cf_heap *heap)
 
 size_t cf_max_contiguous(const struct cf_heap *heap)
 {
-	return heap->nonmoving ? (size_t)1 << heap->unit_shift : heap->page_bytes;
+	return cf_is_nonmoving(heap) ? (size_t)1 << heap->unit_shift : heap->page_bytes;
 }
 
 unsigned int cf_class_count(const struct cf_heap *heap)
@@ -2263,7 +2324,7 @@ static uint32_t cf_slot_pages(const struct cf_heap *heap, uint32_t objects)
 {
 	uint32_t pages = (objects + heap->page_mask) >> heap->page_shift;
 
-	return heap->nonmoving || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
+	return cf_is_nonmoving(heap) || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
 }
 
 /*
@@ -2298,7 +2359,7 @@ size_t cf_bound(struct cf_heap *heap, size_t size)
 		spine = cf_class_of_spine(heap, whole);
 	cf_lock(heap);
 	frames = (whole << heap->page_shift) + (class ? class->units : 0) + !!spine;
-	if (heap->nonmoving)
+	if (cf_is_nonmoving(heap))
 		high = heap->free_frames / frames;
 	else if (whole)
 		high = heap->pages / whole;
@@ -2331,7 +2392,7 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 	/* a tail is no object of its own, and pinned instead of its spine */
 	stats->objects = (size_t)0 - heap->tails;
 	stats->pinned = heap->bare_pinned;
-	stats->free_blocks = heap->nonmoving ? heap->free_frames : 0;
+	stats->free_blocks = cf_is_nonmoving(heap) ? heap->free_frames : 0;
 	stats->moves = 0;
 	stats->moved_bytes = 0;
 	for (i = 0; i < heap->nr_classes; i++) {
@@ -2345,6 +2406,7 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 	cf_unlock(heap);
 }
 
+#if CF_WITH_CHECKS
 /* ------ invariants ---------------------------------------------------------------------------- */
 
 /* What the heap consists of, counted. */
@@ -2416,7 +2478,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 		slot = cf_get_ref(heap, meta + class->refs, index, &object.tag);
 		if (*cf_word(heap, slot) != object.where)
 			return "a block's slot says where the block is";
-		if (heap->nonmoving && *cf_word(heap, object.where) != slot)
+		if (cf_is_nonmoving(heap) && *cf_word(heap, object.where) != slot)
 			return "the slot of a block is that of its first block-frame";
 		used++;
 		pins += pinned;
@@ -2485,7 +2547,7 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
  */
 const char *cf_verify(struct cf_heap *heap)
 {
-	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS] = { 0, 0, 0 };
+	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS + 1] = { 0, 0, 0 };
 	uint32_t others = 0, total = 0;
 	uint32_t slots = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
 	struct cf_census census = { 0, 0, 0, 0, 0 };
@@ -2528,15 +2590,16 @@ const char *cf_verify(struct cf_heap *heap)
 			wrong = "a slot on the list of free slots is free";
 		slot = *cf_word(heap, slot) & ~CF_FREE;
 	}
-	if (!wrong && heap->nonmoving &&
+	if (!wrong && cf_is_nonmoving(heap) &&
 	    (slots != heap->free_frames ||
 	     census.frames + slots != heap->end_slot - heap->first_slot))
 		wrong = "each block-frame is an object's or free";
-	if (!wrong && !heap->nonmoving && total + slots != heap->handle_pages << heap->page_shift)
+	if (!wrong && !cf_is_nonmoving(heap) && total + slots != heap->handle_pages << heap->page_shift)
 		wrong = "each slot is an object's or free";
 	cf_unlock(heap);
 	return wrong;
 }
+#endif /* CF_WITH_CHECKS */
 
 /* ------ making a heap ------------------------------------------------------------------------- */
 
@@ -2584,19 +2647,19 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	class->per_page = blocks;
 	meta = cf_meta_inside(heap, blocks, ref_bytes);
 	/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
-	more = heap->nonmoving ? 0 : (words - meta / 4) / blocks & ~3u;
+	more = cf_is_nonmoving(heap) ? 0 : (words - meta / 4) / blocks & ~3u;
 	class->units = more > units ? more : units;
 	/* of those aside the place is known later, see cf_lay_out() */
 	class->meta = meta ? words - meta / 4 : 0;
 	class->meta_step = meta ? words : heap->aside_words;
 	rows = (class->per_page + 31) / 32;
-	class->half = class->per_page / 2;
+	class->half = (cf_count)(class->per_page / 2);
 	class->rows_all = (cf_rows)-1 >> (CF_MAX_ROWS - rows);
-	class->last_row = rows - 1;
+	class->last_row = (cf_count)(rows - 1);
 	class->last_all = UINT32_MAX >> (rows * 32 - class->per_page);
 	class->first_all = cf_row_all(class, 0);
-	class->single_row = class->last_all == 1 ? class->last_row : UINT32_MAX;
-	class->refs = rows * 2;
+	class->single_row = class->last_all == 1 ? class->last_row : (cf_count)-1;
+	class->refs = (cf_count)(rows * 2);
 	class->inverse = (0x10000u + class->units - 1) / class->units;
 }
 
@@ -2609,7 +2672,7 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 static size_t cf_make_classes(struct cf_heap *heap, const struct cf_config *config, size_t most)
 {
 	uint32_t words = heap->page_mask + 1;
-	uint32_t least = heap->nonmoving ? 1 : CF_MIN_UNITS;
+	uint32_t least = cf_is_nonmoving(heap) ? 1 : CF_MIN_UNITS;
 	uint32_t step, shift, coarse, units = 0;
 	size_t end = sizeof(*heap) + (cf_step(words - 1) + 1) * sizeof(heap->class_of[0]);
 
@@ -2702,7 +2765,7 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes, size_t own)
 	uint32_t page_words = 1u << heap->page_shift;
 	uint32_t pages = 0, frames, aside, i;
 
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		frames = bytes > own ? cf_count_frames(heap, bytes - own, &pages) : 0;
 		if (!frames)
 			return false;
@@ -2744,20 +2807,20 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
 }
 
 /*
- * The page size for a buffer whose user names none: a 64th of it, so that size-classes in use may each
- * have a page that is not full; not above the paper's, but twice that in a large heap, if rows allow
- * for as many blocks: larger pages fit objects of a fraction of them better. In a non-moving heap
- * pages are virtual and small: the paper's.
+ * The page size for a buffer whose user names none. Below 1 MiB a 128th of it, so that size-classes in
+ * use may each have a page that is not full. Above the paper's, and twice that in a large heap, if rows
+ * allow for as many blocks: larger pages fit objects of a fraction of them better. In a non-moving
+ * heap pages are virtual and small: the paper's.
  */
 static uint32_t cf_suited_page(size_t size, enum cf_engine engine)
 {
 	uint32_t page_size = CF_PAGE_SIZE;
 
-	if (engine == CF_NONMOVING)
-		return page_size;
-	if (size >= CF_LARGE_PAGES_FROM && CF_MAX_ROWS > 32)
+	if (engine == CF_MOVING && size >= CF_LARGE_PAGES_FROM && CF_MAX_ROWS > 32)
 		return 2 * page_size;
-	while (page_size > CF_LEAST_SUITED && page_size > size / 64)
+	if (engine == CF_NONMOVING || size >= CF_PAPER_PAGES_FROM)
+		return page_size;
+	while (page_size > CF_LEAST_SUITED && page_size > size / 128)
 		page_size /= 2;
 	return page_size;
 }
@@ -2780,8 +2843,8 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	block_size = config->block_size ? config->block_size : CF_BLOCK_SIZE;
 	if (!buffer || !cf_is_power(page_size, 256, 65536) ||
 	    !cf_is_power(block_size, 16, page_size) || !config->lock != !config->unlock ||
-	    config->remote_frees > CF_MAX_REMOTE || (config->remote_frees && !CF_ATOMIC) ||
-	    (config->engine != CF_MOVING && config->engine != CF_NONMOVING))
+	    config->remote_frees > CF_MAX_REMOTE || (config->remote_frees && !CF_WITH_REMOTE) ||
+	    (config->engine != CF_MOVING && (config->engine != CF_NONMOVING || !CF_WITH_NONMOVING)))
 		return NULL;
 	align = config->engine == CF_MOVING ? page_size : block_size;
 	start = ((uintptr_t)buffer + align - 1) & ~(align - 1);
@@ -2807,20 +2870,20 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->lock_arg = config->lock_arg;
 	heap->page_shift = heap->page_bytes_shift - 2;
 	heap->unit_shift = 2;
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		heap->unit_shift = cf_log2(block_size);
 		heap->page_shift = heap->page_bytes_shift - heap->unit_shift;
 	}
 	heap->page_mask = (1u << heap->page_shift) - 1;
 	/* the largest spine is a page's block */
 	heap->max_size = heap->page_bytes;
-	if (heap->page_mask > CF_SPINE_FIRST)
+	if (CF_WITH_LARGE && heap->page_mask > CF_SPINE_FIRST)
 		heap->max_size *= heap->page_mask + 1 - CF_SPINE_FIRST;
 	heap->words = (uint32_t)(size / 4);
-	if (!heap->nonmoving && !config->lock && !remote && heap->wide) {
+	if (!cf_is_nonmoving(heap) && !config->lock && !remote && heap->wide) {
 		heap->wide_words = heap->words;
 		heap->wide_size = heap->page_bytes;
-	} else if (!heap->nonmoving && !config->lock && !remote) {
+	} else if (!cf_is_nonmoving(heap) && !config->lock && !remote) {
 		heap->fast_words = heap->words;
 		heap->fast_size = heap->page_bytes;
 	}
@@ -2836,7 +2899,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	own = cf_make_classes(heap, config, size);
 	if (!own)
 		return NULL;
-	if (remote) {
+	if (CF_WITH_REMOTE && remote) {
 		size_t bytes = sizeof(*heap->ring) + remote * sizeof(heap->ring->entries[0]);
 
 		if (bytes > size - own)
@@ -2848,7 +2911,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	if (!cf_lay_out(heap, size, own))
 		return NULL;
 	/* Not in the first allocation, which has a page to open. */
-	if (!heap->nonmoving)
+	if (!cf_is_nonmoving(heap))
 		cf_more_slots(heap);
 	return heap;
 }

@@ -9,7 +9,10 @@ from pathlib import Path
 from lab import lock, paths, process
 
 SOURCE = paths.REPO / "compactfit"
-PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
+PORTABLE_PROGRAMS = (
+    *("test_compactfit", "test_internals", "soak_bound"),
+    *("test_memory", "test_without"),
+)
 PROGRAMS = (*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_cpp_exceptions", "test_threads")
 THREAD_PROGRAMS = ("test_threads",)
 TOOL_PROGRAMS = ("test_traces",)
