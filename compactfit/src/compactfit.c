@@ -70,6 +70,11 @@
 #define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
 #endif
 
+/* What ends the program, in cf_deref_checked(). It must not return. */
+#ifndef CF_FAULT
+#define CF_FAULT() __builtin_trap()
+#endif
+
 /*
  * What a program does without can be left out, by -DCF_WITH_...=0 for the library; a call of what is
  * left out does not link, and cf_init() refuses a configuration that asks for it.
@@ -199,6 +204,7 @@ struct cf_class {
 
 /* The heap, at the start of the buffer. What a usual malloc or free reads comes first. */
 struct cf_heap {
+	uint32_t nowhere; /* the slot of no object: cf_deref() of a handle that is all zero reads it */
 	uint32_t frames; /* non-moving: where that of slot 0 were; cf_deref_nonmoving() reads it */
 	uint32_t free_slot; /* a list that ends in fresh_slot */
 	uint32_t end_slot;
@@ -1892,6 +1898,25 @@ static void *cf_piece(struct cf_heap *heap, const struct cf_object *object, size
 	return (char *)heap + ((size_t)where << 2) + offset;
 }
 
+void *cf_deref_checked(const struct cf_heap *heap, cf_handle handle, size_t offset,
+		       uint32_t block_size)
+{
+	struct cf_heap *of = (struct cf_heap *)(uintptr_t)heap;
+	size_t end, length;
+	struct cf_object object;
+	char *start;
+
+	if (block_size != (cf_is_nonmoving(of) ? 1u << of->unit_shift : 0) ||
+	    !cf_find_own(of, handle, &object) || cf_is_large(of, &object))
+		CF_FAULT();
+	end = cf_usable(of, &object);
+	if (offset > end)
+		CF_FAULT();
+	/* behind the last byte there is no piece */
+	start = cf_piece(of, &object, offset < end ? offset : end - 1, &length);
+	return start + (offset == end);
+}
+
 int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle)
 {
 	struct cf_object object;
@@ -2877,9 +2902,12 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->page_mask = (1u << heap->page_shift) - 1;
 	/* the largest spine is a page's block */
 	heap->max_size = heap->page_bytes;
-	if (CF_WITH_LARGE && heap->page_mask > CF_SPINE_FIRST)
+	if (CF_WITH_LARGE && (config->pieces || config->engine == CF_NONMOVING) &&
+	    heap->page_mask > CF_SPINE_FIRST)
 		heap->max_size *= heap->page_mask + 1 - CF_SPINE_FIRST;
 	heap->words = (uint32_t)(size / 4);
+	/* in 32 bits the place from which it is as far to the heap as the heap is from address 0 */
+	heap->nowhere = sizeof(start) == 4 ? (uint32_t)(0 - start) / 4 : UINT32_MAX;
 	if (!cf_is_nonmoving(heap) && !config->lock && !remote && heap->wide) {
 		heap->wide_words = heap->words;
 		heap->wide_size = heap->page_bytes;

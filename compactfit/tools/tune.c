@@ -25,7 +25,7 @@ struct parts {
 /* A heap that nothing is allocated in: pages are never written, and cost no memory. */
 static struct cf_heap *heap_of(void *buffer, uint64_t size, bool wide)
 {
-	struct cf_config config = { .wide = wide };
+	struct cf_config config = { .page_size = CF_PAGE_SIZE, .wide = wide, .pieces = true };
 
 	return cf_init(buffer, size, &config);
 }

@@ -231,6 +231,7 @@ impl<'buf> Heap<'buf> {
             class_max_not_full: each_class.map_or(ptr::null(), |all| all.as_ptr()),
             deferred: config.deferred,
             wide: config.wide,
+            pieces: false,
             remote_frees: 0,
             seed: config.seed,
             lock: None,
