@@ -29,7 +29,7 @@ PACKAGES = {
     "background jobs": ["fio", "sysbench", "stress-ng", "netpbm"],
     "camera": ["v4l-utils"],
     "models": ["spin"],
-    "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0", "cargo", "pkgconf"],
+    "compactfit": ["cmake", "libjemalloc2", "libmimalloc2.0", "cargo", "pkgconf", "valgrind"],
     "compactfit elsewhere": [
         *("gcc-i686-linux-gnu", "libc6-dev-i386-cross", "gcc-aarch64-linux-gnu"),
         *("libc6-dev-arm64-cross", "qemu-user", "gcc-arm-none-eabi"),

@@ -355,25 +355,48 @@ typedef struct cf_four {
 } __attribute__((may_alias)) cf_four;
 
 /*
- * Copy words that do not overlap: 64 bytes a round, as blocks are multiples of 16 bytes nearly always.
- * Who has a better copy defines it: CF_COPY(to, from, words).
+ * Copy words that do not overlap. A round is 64 bytes, all of them loaded before the first is stored;
+ * what is left over is the last 64, 32 or 16 bytes, some of them once more, so that there is no loop
+ * whose rounds a processor had to guess. Who has a better copy defines it: CF_COPY(to, from, words).
  */
 #ifndef CF_COPY
+CF_INLINE void cf_copy_16(cf_any *to, const cf_any *from)
+{
+	const cf_four *source = (const cf_four *)from;
+	cf_four a = source[0], b = source[1], c = source[2], d = source[3], *target = (cf_four *)to;
+
+	target[0] = a;
+	target[1] = b;
+	target[2] = c;
+	target[3] = d;
+}
+
 CF_NO_CALLS static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 {
-	for (; words >= 16; words -= 16, to += 16, from += 16) {
-		cf_four *four = (cf_four *)to;
-		const cf_four *four_from = (const cf_four *)from;
+	const cf_any *from_end = from + words;
+	cf_any *end = to + words;
 
-		four[0] = four_from[0];
-		four[1] = four_from[1];
-		four[2] = four_from[2];
-		four[3] = four_from[3];
+	if (words >= 16) {
+		for (; words > 16; words -= 16, to += 16, from += 16)
+			cf_copy_16(to, from);
+		cf_copy_16(end - 16, from_end - 16);
+	} else if (words >= 8) {
+		cf_four a = *(const cf_four *)from, b = *(const cf_four *)(from + 4);
+		cf_four c = *(const cf_four *)(from_end - 8), d = *(const cf_four *)(from_end - 4);
+
+		*(cf_four *)to = a;
+		*(cf_four *)(to + 4) = b;
+		*(cf_four *)(end - 8) = c;
+		*(cf_four *)(end - 4) = d;
+	} else if (words >= 4) {
+		cf_four a = *(const cf_four *)from, b = *(const cf_four *)(from_end - 4);
+
+		*(cf_four *)to = a;
+		*(cf_four *)(end - 4) = b;
+	} else {
+		while (words--)
+			*to++ = *from++;
 	}
-	for (; words >= 4; words -= 4, to += 4, from += 4)
-		*(cf_four *)to = *(const cf_four *)from;
-	while (words--)
-		*to++ = *from++;
 }
 #define CF_COPY(to, from, words) cf_copy(to, from, words)
 #endif

@@ -73,7 +73,7 @@ TOOLS = Preset("tools", "-O2", (), tools=True)
 THREADS = Preset("threads", "-O1 -g -fsanitize=thread", THREAD_PROGRAMS)
 CEILINGS = Preset("ceilings", "-O2", ("test_ceilings",), ("search_ceilings",), bench=True)
 RIVALS = Preset("rivals", "-O2", ("test_crates",), ("replay",), bench=True)
-BENCH = Preset("bench", "-O2", (), ("bench", "bench_copying", "replay"), bench=True)
+BENCH = Preset("bench", "-O2", (), ("bench", "bench_copying", "replay", "speed"), bench=True)
 X86_32 = Preset(
     "x86-32",
     "-O2",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ceilings of malloc and free, derived for each configuration from the paths of the code.
 
-compactfit/tools/ceilings.h publishes them. What a configuration never does is told in functions that
-it never calls, each with the reason why; everything else is taken to be possible at once.
+compactfit/tools/ceilings.h publishes them. What a configuration never does is told in functions
+that it never calls, each with the reason why; everything else is taken to be possible at once.
 """
 
 from collections.abc import Iterator
@@ -60,9 +60,7 @@ def ceilings(code: Code, configuration: Configuration) -> Iterator[Ceiling]:
         constant, block = configuration.published[operation]
         for blocks in BLOCKS if configuration.nonmoving else (0,):
             derived = longest(code, configuration, operation, blocks)
-            yield Ceiling(
-                configuration.name, operation, blocks, derived, constant + blocks * block
-            )
+            yield Ceiling(configuration.name, operation, blocks, derived, constant + blocks * block)
 
 
 def longest(code: Code, configuration: Configuration, operation: str, blocks: int = 0) -> int:
@@ -78,7 +76,7 @@ def longest(code: Code, configuration: Configuration, operation: str, blocks: in
             never |= MOVE
     if configuration.k < PARTIAL:
         never |= FRONT
-    rounds = {name: blocks for name in FRAMES}
+    rounds = dict.fromkeys(FRAMES, blocks)
     paths = Longest(code, never, rounds, COPY)
     function = "cf_malloc" if operation.startswith("malloc") else "cf_free"
     other, general = f"{function}_other", f"{function}_any"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The longest path of instructions through a function, read off the machine code.
 
-No input has to be thought of: each branch is followed both ways, so no run can take more. What no run
-can take is followed too, unless it is told: functions that are never called, rounds of a loop.
+No input has to be thought of: each branch is followed both ways, so no run can take more. What no
+run can take is followed too, unless it is told: functions that are never called, rounds of a loop.
 """
 
 import re
@@ -123,9 +123,9 @@ class Longest:
         if instruction.name in _ENDS:
             return []
         ways = [] if instruction.name == "jmp" else [instruction.following]
-        if instruction.name.startswith("j") and instruction.target is not None:
-            if self._name(instruction.target) not in self.never:
-                ways.append(instruction.target)
+        target = instruction.target if instruction.name.startswith("j") else None
+        if target is not None and self._name(target) not in self.never:
+            ways.append(target)
         return ways
 
     def _heads(self, entry: int) -> Set[tuple[int, int]]:
@@ -151,9 +151,7 @@ class Longest:
                 ways.pop()
         return closing
 
-    def _path(
-        self, address: int, taken: int, closing: Set[tuple[int, int]], known: Known
-    ) -> int:
+    def _path(self, address: int, taken: int, closing: Set[tuple[int, int]], known: Known) -> int:
         """From here to the return; `taken`: rounds of loops that were gone already."""
         key = (address, taken)
         if key in known:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from lab import console, paths, process
 from lab.compactfit import build, judge, traces
-from lab.compactfit.build import LIMIT_SECONDS, SOURCE, Preset
 from lab.compactfit import ceilings as derive
+from lab.compactfit.build import LIMIT_SECONDS, SOURCE, Preset
 from lab.compactfit.judge import StepResult
 from lab.compactfit.longest import Code
 from lab.ktap import Case
