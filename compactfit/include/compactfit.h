@@ -23,10 +23,11 @@
  * depends on nothing; O(size) on the size of one object. The heap's size never matters. How many
  * instructions that are is derived from the machine code: docs/compactfit.md has the ceilings.
  *
- * A handle of an object that was freed is refused, with one exception: it is accepted, as that of
- * another object, if that uses the same slot and was allocated 2^b allocations later or a multiple of
- * that. 2^b is 256 in a heap of 8 MiB, 2,048 in one of 1 MiB, 32,768 in one of 64 KiB, and 2^29 in
- * wide heaps. Whatever a handle is, the heap stays sound. See cf_check_handle().
+ * A handle of an object that was freed is refused: always in a wide heap, which each heap above 8 MiB
+ * is. In the others there is one exception: it is accepted, as that of another object, if that uses the
+ * same slot and was allocated 2^b allocations later or a multiple of that. 2^b is 256 in a heap of 8
+ * MiB, 2,048 in one of 1 MiB, 32,768 in one of 64 KiB. Whatever a handle is, the heap stays sound. See
+ * cf_check_handle().
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
@@ -55,9 +56,9 @@ extern "C" {
 struct cf_heap;
 
 /*
- * An object: the paper's abstract address and a stamp that tells its objects apart, but those that
- * are 2^b allocations apart, see cf_check_handle(). It stays the same, wherever the object moves,
- * until the object is freed. All zero: no object.
+ * An object: the paper's abstract address and a stamp that tells its objects apart, in a heap that is
+ * not wide but for those that are 2^b allocations apart, see cf_check_handle(). It stays the same,
+ * wherever the object moves, until the object is freed. All zero: no object.
  */
 typedef struct cf_handle {
 	uint32_t slot;
@@ -109,7 +110,10 @@ struct cf_config {
 	uint16_t max_not_full;
 	/* Leave compaction to cf_compact(). */
 	bool deferred;
-	/* 8 bytes an object instead of 4 for its reference: stamps of 29 bits in any heap. */
+	/*
+	 * 8 bytes an object instead of 4 for its slot: no stale handle is accepted, ever. Heaps above 8
+	 * MiB are wide anyway. A free takes 25 instructions more.
+	 */
 	bool wide;
 	/*
 	 * Moving: allow objects larger than a page, which are in pieces and reached by cf_at(). They
@@ -286,12 +290,16 @@ size_t cf_drain(struct cf_heap *heap, size_t most);
  * @heap: the heap
  * @handle: any 64 bits
  *
- * A handle whose object was freed is refused, unless its slot is used again by an object that was
- * allocated 2^b allocations after its own, or a multiple of that: then it is accepted as that
- * object's. So a program that frees and allocates the same slot all the time gets CF_ESTALE for 2^b
- * - 1 reuses of it, and CF_OK at the next. b is the bits of a stamp: 29 in wide heaps and those
- * above 8 MiB, else 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
- * A handle of another heap passes in one case of 2^b.
+ * A handle whose object was freed is refused. In a wide heap (cf_config.wide, and any above 8 MiB) that
+ * is certain: stamps are counted by slot, and after 2^29 uses a slot is never used again, which loses
+ * its 8 bytes, in a non-moving heap a block-frame.
+ *
+ * In any other heap it is accepted if its slot is used again by an object that was allocated 2^b
+ * allocations after its own, or a multiple of that. So a program that frees and allocates the same
+ * slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, and CF_OK at the next. b is the bits of a
+ * stamp: 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
+ *
+ * A handle of another heap passes in one case of 2^b, b being 29 in a wide heap.
  *
  * Constant time.
  * Return: CF_OK or CF_ESTALE.

@@ -42,6 +42,7 @@
 
 #define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
 #define CF_PIN_BITS 3
+#define CF_WIDE_STAMP_ONE (1u << CF_PIN_BITS) /* in a wide heap */
 #define CF_TAIL (CF_MAX_PINS + 1) /* as a number of pins: a tail, its spine's alone */
 #define CF_LARGE (CF_MAX_PINS + 2) /* a spine; the number of pins is in there */
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
@@ -209,7 +210,7 @@ struct cf_heap {
 	uint32_t free_slot; /* a list that ends in fresh_slot */
 	uint32_t end_slot;
 	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
-	uint32_t stamp; /* of the last object; bits below stamp_one are 0 */
+	uint32_t stamp; /* of the last object, wide: the first one of each slot; none below stamp_one */
 	uint32_t stamp_one;
 	uint32_t stamp_low; /* bits that are no stamp's */
 	uint32_t pin_one;
@@ -228,6 +229,10 @@ struct cf_heap {
 	bool wide;
 	bool nonmoving;
 	bool deferred;
+	uint32_t tag_at; /* wide: words from a slot to its tag */
+	uint32_t slot_words; /* from one to the next */
+	uint32_t slot_mask; /* bits of a reference that are the slot */
+	uint32_t retired; /* wide: slots that have had all stamps */
 	uint32_t page_bytes; /* the largest object that is not a large one */
 	uint32_t page_bytes_shift;
 	uint32_t max_size;
@@ -487,33 +492,62 @@ CF_INLINE void cf_more_slots(struct cf_heap *heap)
 	heap->free_slot = header->where;
 }
 
+/* Wide: the tag of the object that has the slot; of a free slot, that of the next one. */
+CF_INLINE uint32_t *cf_tag(struct cf_heap *heap, uint32_t slot)
+{
+	return cf_word(heap, slot + heap->tag_at);
+}
+
 /*
  * A slot for a new object; there is one. The list and what was never used are told apart by one
  * comparison.
  */
-CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
+CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap, bool wide)
 {
 	uint32_t slot = heap->free_slot, next;
 
 	if (slot != heap->fresh_slot) {
 		next = *cf_word(heap, slot) & ~CF_FREE;
 	} else {
-		next = slot + 1;
+		next = slot + (wide ? heap->slot_words : 1);
 		if (CF_UNLIKELY(next == heap->end_slot))
 			next = 0;
 		heap->fresh_slot = next;
+		if (wide)
+			*cf_tag(heap, slot) = heap->stamp;
 	}
 	heap->free_slot = next;
 	return slot;
 }
 
 /*
+ * Wide: a slot that has had all stamps is never used again, as an old handle would be as good as a
+ * new one. Once in 2^29 uses of a slot eight bytes are lost, or a block-frame.
+ */
+CF_SELDOM void cf_retire_slot(struct cf_heap *heap)
+{
+	heap->retired++;
+	if (cf_is_nonmoving(heap))
+		heap->free_frames--;
+}
+
+/*
  * The slot is free. It is marked so, in a bit that no block's place has: who comes with the old
  * handle finds no page there.
  */
-CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot)
+CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot, bool wide)
 {
+	uint32_t *tag = cf_tag(heap, slot), next;
+
 	*cf_word(heap, slot) = CF_FREE | heap->free_slot;
+	if (wide) {
+		next = (*tag | (CF_WIDE_STAMP_ONE - 1)) + 1;
+		*tag = next;
+		if (CF_UNLIKELY(next == heap->stamp)) {
+			cf_retire_slot(heap);
+			return;
+		}
+	}
 	heap->free_slot = slot;
 }
 
@@ -521,6 +555,13 @@ CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot)
 static uint32_t *cf_frame(struct cf_heap *heap, uint32_t slot)
 {
 	return cf_word(heap, heap->frames + (slot << (heap->unit_shift - 2)));
+}
+
+/* Non-moving, wide: so many slots that were never used are block-frames now, and slots later. */
+CF_SELDOM void cf_begin_tags(struct cf_heap *heap, uint32_t slot, uint32_t slots)
+{
+	while (slots--)
+		*cf_tag(heap, slot++) = heap->stamp;
 }
 
 /*
@@ -542,6 +583,8 @@ CF_SELDOM void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t fro
 		slot = *cf_word(heap, slot) & ~CF_FREE;
 	}
 	if (from < to) {
+		if (heap->wide)
+			cf_begin_tags(heap, slot, to - from);
 		for (; from < to; from++)
 			*entry++ = slot++;
 		if (slot == heap->end_slot)
@@ -569,45 +612,47 @@ CF_SELDOM void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t fro
 }
 
 /*
- * References lead from a block to its slot, and carry a tag: the object's stamp and, in multiples
- * of pin_one below it, its pins. In 32 bits the slot is below the tag, so in a large heap few bits
- * are left for the stamp; a wide reference has a word for each. A stamp tells a handle from those
- * of objects that had the slot before, until stamps begin again.
+ * References lead from a block to its slot. Each object has a tag: a stamp and, in multiples of pin_one
+ * below it, its pins. In 32 bits the tag is above the slot in the reference, so that few bits are left
+ * for the stamp, and stamps are counted up by all objects of the heap: a stamp tells a handle from those
+ * of objects that had the slot before, until stamps begin again. In a wide heap the tag has a word
+ * beside the slot, and stamps are counted up by the objects of that slot alone: none is used twice.
  */
 
 /*
  * @wide is the heap's, or a constant: then the compiler leaves out what is not for it. So in the
  * functions below.
  */
-CF_INLINE void cf_set_ref(uint32_t *refs, uint32_t index, uint32_t slot, uint32_t tag, bool wide)
+CF_INLINE void cf_set_ref(struct cf_heap *heap, uint32_t *refs, uint32_t index, uint32_t slot,
+			  uint32_t tag, bool wide)
 {
 	if (wide) {
-		refs[2 * index] = slot;
-		refs[2 * index + 1] = tag;
+		refs[index] = slot;
+		*cf_tag(heap, slot) = tag;
 	} else {
 		refs[index] = slot | tag;
 	}
 }
 
 /*
- * Is it the reference of the handle's object, and is that not pinned? One comparison asks both, as
- * a free needs both.
+ * Is it the reference of the handle's object, and is that not pinned? A free needs both. Narrow, one
+ * comparison asks both. Wide, the slot is one if it is in the reference.
  */
-CF_INLINE bool cf_ref_is(const uint32_t *refs, uint32_t index, uint32_t slot, uint32_t stamp,
-			 bool wide)
+CF_INLINE bool cf_ref_is(struct cf_heap *heap, const uint32_t *refs, uint32_t index, uint32_t slot,
+			 uint32_t stamp, bool wide)
 {
 	if (wide)
-		return refs[2 * index] == slot && refs[2 * index + 1] == stamp;
+		return refs[index] == slot && *cf_tag(heap, slot) == stamp;
 	return refs[index] == (slot | stamp);
 }
 
-/* The slot of the block; *tag is set to its tag. */
-CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, uint32_t index,
+/* The slot of the block; *tag is set to its object's tag. */
+CF_INLINE uint32_t cf_get_ref(struct cf_heap *heap, const uint32_t *refs, uint32_t index,
 			      uint32_t *tag)
 {
 	if (heap->wide) {
-		*tag = refs[2 * index + 1];
-		return refs[2 * index];
+		*tag = *cf_tag(heap, refs[index]);
+		return refs[index];
 	}
 	*tag = refs[index] & -heap->pin_one;
 	return refs[index] & (heap->pin_one - 1);
@@ -620,13 +665,8 @@ CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, 
 CF_INLINE uint32_t cf_move_ref(const struct cf_heap *heap, const uint32_t *from, uint32_t index,
 			       uint32_t *to, uint32_t to_index)
 {
-	if (heap->wide) {
-		to[2 * to_index] = from[2 * index];
-		to[2 * to_index + 1] = from[2 * index + 1];
-		return from[2 * index];
-	}
 	to[to_index] = from[index];
-	return from[index] & (heap->pin_one - 1);
+	return from[index] & heap->slot_mask;
 }
 
 /*
@@ -1162,14 +1202,20 @@ static struct cf_class *cf_class_of_spine(struct cf_heap *heap, uint32_t pages)
 CF_INLINE void cf_bind(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 		       uint32_t *meta, uint32_t index, uint32_t slot, bool wide, cf_handle *handle)
 {
-	uint32_t tag = heap->stamp + heap->stamp_one;
+	uint32_t tag;
 
 	handle->slot = slot;
-	heap->stamp = tag;
+	if (wide) {
+		tag = *cf_tag(heap, slot);
+		meta[class->refs + index] = slot;
+	} else {
+		tag = heap->stamp + heap->stamp_one;
+		heap->stamp = tag;
+		meta[class->refs + index] = slot | tag;
+	}
 	class->objects++;
 	*cf_word(heap, slot) = cf_where(class, header, index);
 	handle->stamp = tag;
-	cf_set_ref(meta + class->refs, index, slot, tag, wide);
 }
 
 /*
@@ -1219,7 +1265,7 @@ CF_SELDOM int cf_allocate_frames(struct cf_heap *heap, struct cf_class *class, b
 	row = cf_lowest_row(header->rows_free);
 	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
-	slot = cf_take_slot(heap);
+	slot = cf_take_slot(heap, heap->wide);
 	heap->free_frames--;
 	cf_place(heap, class, header, row, slot, heap->wide, handle);
 	/* The slot's own block-frame is the object's first one. */
@@ -1244,7 +1290,7 @@ CF_SELDOM int cf_allocate_open(struct cf_heap *heap, struct cf_class *class, cf_
 	row = cf_lowest_row(header->rows_free);
 	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
-	return cf_place(heap, class, header, row, cf_take_slot(heap), heap->wide, handle);
+	return cf_place(heap, class, header, row, cf_take_slot(heap, heap->wide), heap->wide, handle);
 }
 
 /*
@@ -1268,7 +1314,7 @@ CF_SELDOM int cf_allocate_begin(struct cf_heap *heap, struct cf_class *class, cf
 	meta = cf_word(heap, header->meta);
 	meta[0] = class->first_all - 1;
 	*cf_pinned_row(class, meta, 0) = 0;
-	cf_bind(heap, class, header, meta, 0, cf_take_slot(heap), heap->wide, handle);
+	cf_bind(heap, class, header, meta, 0, cf_take_slot(heap, heap->wide), heap->wide, handle);
 	if (class->per_page > 1) {
 		cf_append_first(class, header);
 	} else {
@@ -1306,7 +1352,7 @@ CF_INLINE int cf_allocate_moving(struct cf_heap *heap, struct cf_class *class, b
 		return cf_allocate_slots(heap, class, handle);
 	if (CF_UNLIKELY(!(header->rows_movable >> row & 1)))
 		return cf_allocate_begin(heap, class, handle);
-	slot = cf_take_slot(heap);
+	slot = cf_take_slot(heap, wide);
 	return cf_place(heap, class, header, row, slot, wide, handle);
 }
 
@@ -1395,7 +1441,7 @@ CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, 
 		cf_give_frames(heap, object->where, 1, frames);
 		heap->free_frames++;
 	}
-	cf_give_slot(heap, slot);
+	cf_give_slot(heap, slot, heap->wide);
 	object->class->objects--;
 	cf_give_block(heap, object->class, object->header, object->index);
 }
@@ -1472,7 +1518,7 @@ static uint32_t cf_pages_for_slots(struct cf_heap *heap, uint32_t slots)
 
 	for (slot = heap->free_slot; slots && slot && slot != heap->fresh_slot; slots--)
 		slot = *cf_word(heap, slot) & ~CF_FREE;
-	return slots && (!slot || heap->end_slot - slot < slots);
+	return slots && (!slot || heap->end_slot - slot < slots * heap->slot_words);
 }
 
 /*
@@ -1529,13 +1575,13 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 		cf_allocate(heap, tail_class, &tail);
 		/* It was just allocated, so it is found; the mark keeps everybody else from it. */
 		cf_find(heap, tail, &object);
-		cf_set_ref(object.meta + object.class->refs, object.index, tail.slot,
+		cf_set_ref(heap, object.meta + object.class->refs, object.index, tail.slot,
 			   tail.stamp + CF_TAIL * heap->pin_one, heap->wide);
 		heap->tails++;
 	}
 	cf_allocate_spine(heap, spine_class, handle);
 	cf_find(heap, *handle, &object);
-	cf_set_ref(object.meta + object.class->refs, object.index, handle->slot,
+	cf_set_ref(heap, object.meta + object.class->refs, object.index, handle->slot,
 		   handle->stamp + CF_LARGE * heap->pin_one, heap->wide);
 	spine = cf_spine(heap, &object);
 	spine[CF_SPINE_SLOT] = handle->slot;
@@ -1673,7 +1719,7 @@ static void cf_count_pin(struct cf_heap *heap, struct cf_object *object, uint32_
 	if (cf_is_large(heap, object))
 		cf_spine(heap, object)[CF_SPINE_PINS] += by;
 	else
-		cf_set_ref(object->meta + object->class->refs, object->index, slot,
+		cf_set_ref(heap, object->meta + object->class->refs, object->index, slot,
 			   object->tag + by * heap->pin_one, heap->wide);
 }
 #endif
@@ -2014,9 +2060,9 @@ CF_INLINE int cf_free_fast(struct cf_heap *heap, uint64_t number, uint32_t words
 
 	if (CF_UNLIKELY(slot >= words || stamp & heap->stamp_low ||
 			!cf_locate(heap, slot, &object) ||
-			!cf_ref_is(object.meta + object.class->refs, object.index, slot, stamp, wide)))
+			!cf_ref_is(heap, object.meta + object.class->refs, object.index, slot, stamp, wide)))
 		return wide ? cf_free_any(heap, number) : cf_free_other(heap, number);
-	cf_give_slot(heap, slot);
+	cf_give_slot(heap, slot, wide);
 	object.class->objects--;
 	return cf_give_block(heap, object.class, object.header, object.index);
 }
@@ -2071,7 +2117,7 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 		cf_give_frames(heap, object->where, common, old->units);
 		cf_take_frames(heap, where, common, class->units);
 	}
-	cf_set_ref(cf_word(heap, header->meta) + class->refs, index, slot, object->tag, heap->wide);
+	cf_set_ref(heap, cf_word(heap, header->meta) + class->refs, index, slot, object->tag, heap->wide);
 	*cf_word(heap, slot) = where;
 	class->objects++;
 	old->objects--;
@@ -2132,7 +2178,7 @@ static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handl
 	cf_copy_from(heap, old, &object, (size_t)common * heap->page_bytes);
 
 	/* The new one gets the old one's handle, which is freed as if it had the other. */
-	cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
+	cf_set_ref(heap, object.meta + object.class->refs, object.index, handle.slot,
 		   handle.stamp + (object.tag & heap->stamp_low), heap->wide);
 	*cf_word(heap, handle.slot) = object.where;
 	if (cf_is_nonmoving(heap) && !cf_is_large(heap, &object))
@@ -2370,7 +2416,8 @@ static uint32_t cf_worst_pages(const struct cf_heap *heap, const struct cf_class
 /* Pages for slots of @objects, beyond those that there are. */
 static uint32_t cf_slot_pages(const struct cf_heap *heap, uint32_t objects)
 {
-	uint32_t pages = (objects + heap->page_mask) >> heap->page_shift;
+	uint32_t words = (objects + heap->retired) * heap->slot_words;
+	uint32_t pages = (words + heap->page_mask) >> heap->page_shift;
 
 	return cf_is_nonmoving(heap) || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
 }
@@ -2597,7 +2644,8 @@ const char *cf_verify(struct cf_heap *heap)
 {
 	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS + 1] = { 0, 0, 0 };
 	uint32_t others = 0, total = 0;
-	uint32_t slots = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
+	uint32_t slots = heap->fresh_slot ?
+		(heap->end_slot - heap->fresh_slot) / heap->slot_words : 0;
 	struct cf_census census = { 0, 0, 0, 0, 0 };
 	const char *wrong = NULL;
 
@@ -2640,9 +2688,10 @@ const char *cf_verify(struct cf_heap *heap)
 	}
 	if (!wrong && cf_is_nonmoving(heap) &&
 	    (slots != heap->free_frames ||
-	     census.frames + slots != heap->end_slot - heap->first_slot))
+	     census.frames + slots + heap->retired != heap->end_slot - heap->first_slot))
 		wrong = "each block-frame is an object's or free";
-	if (!wrong && !cf_is_nonmoving(heap) && total + slots != heap->handle_pages << heap->page_shift)
+	if (!wrong && !cf_is_nonmoving(heap) && (total + slots + heap->retired) * heap->slot_words !=
+					       heap->handle_pages << heap->page_shift)
 		wrong = "each slot is an object's or free";
 	cf_unlock(heap);
 	return wrong;
@@ -2657,26 +2706,26 @@ const char *cf_verify(struct cf_heap *heap)
  */
 
 /* Bytes for the two bitmaps of so many blocks and for their references. */
-static uint32_t cf_meta_bytes(uint32_t blocks, uint32_t ref_bytes)
+static uint32_t cf_meta_bytes(uint32_t blocks)
 {
-	return (blocks + 31) / 32 * 8 + blocks * ref_bytes;
+	return (blocks + 31) / 32 * 8 + blocks * 4;
 }
 
 /* Bytes for them in the page: none if there is room aside. */
-static uint32_t cf_meta_inside(const struct cf_heap *heap, uint32_t blocks, uint32_t ref_bytes)
+static uint32_t cf_meta_inside(const struct cf_heap *heap, uint32_t blocks)
 {
-	uint32_t bytes = cf_meta_bytes(blocks, ref_bytes);
+	uint32_t bytes = cf_meta_bytes(blocks);
 
 	return bytes > 4 * heap->aside_words ? bytes : 0;
 }
 
 /* Blocks of @units words that a page has room for, with what describes them. */
-static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_bytes)
+static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units)
 {
 	uint32_t bytes = 4u << heap->page_shift;
 	uint32_t blocks = bytes / (units * 4);
 
-	while (blocks > 1 && blocks * units * 4 + cf_meta_inside(heap, blocks, ref_bytes) > bytes)
+	while (blocks > 1 && blocks * units * 4 + cf_meta_inside(heap, blocks) > bytes)
 		blocks--;
 	return blocks;
 }
@@ -2687,13 +2736,12 @@ static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_
  */
 static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t units)
 {
-	uint32_t ref_bytes = heap->wide ? 8 : 4;
 	uint32_t words = heap->page_mask + 1;
-	uint32_t blocks = cf_fit(heap, units, ref_bytes);
+	uint32_t blocks = cf_fit(heap, units);
 	uint32_t rows, meta, more;
 
 	class->per_page = blocks;
-	meta = cf_meta_inside(heap, blocks, ref_bytes);
+	meta = cf_meta_inside(heap, blocks);
 	/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
 	more = cf_is_nonmoving(heap) ? 0 : (words - meta / 4) / blocks & ~3u;
 	class->units = more > units ? more : units;
@@ -2780,7 +2828,7 @@ static size_t cf_header_bytes(const struct cf_heap *heap)
 static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32_t *pages)
 {
 	size_t page_bytes = ((size_t)4 << heap->page_shift) + cf_header_bytes(heap);
-	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + 4, of_256, frames, loose = 0;
+	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + (heap->wide ? 8 : 4), of_256, frames, loose = 0;
 	uint32_t i, in_page = UINT32_MAX;
 
 	for (i = 0; i < heap->nr_classes; i++) {
@@ -2822,7 +2870,9 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes, size_t own)
 		heap->free_slot = heap->first_slot;
 		heap->end_slot = heap->first_slot + frames;
 		heap->free_frames = frames;
-		heap->first_page = (heap->end_slot + page_words - 1) >> heap->page_shift;
+		heap->tag_at = frames;
+		heap->first_page = heap->end_slot + (heap->wide ? frames : 0);
+		heap->first_page = (heap->first_page + page_words - 1) >> heap->page_shift;
 		heap->frames = (heap->first_page + pages) << heap->page_shift;
 		heap->frames = ((heap->frames - 1) | ((1u << (heap->unit_shift - 2)) - 1)) + 1;
 		heap->frames -= heap->first_slot << (heap->unit_shift - 2);
@@ -2938,15 +2988,18 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 		heap->fast_words = heap->words;
 		heap->fast_size = heap->page_bytes;
 	}
+	heap->slot_words = heap->wide && !cf_is_nonmoving(heap) ? 2 : 1;
+	heap->tag_at = 1;
 	heap->pin_shift = heap->wide ? 0 : cf_log2(heap->words - 1) + 1;
 	heap->pin_one = 1u << heap->pin_shift;
 	heap->stamp_one = heap->pin_one << CF_PIN_BITS;
 	heap->stamp_low = heap->stamp_one - 1;
+	heap->slot_mask = heap->wide ? UINT32_MAX : heap->pin_one - 1;
 	/* Seeds of 1, 2, 3, ... shall be far apart: by the golden ratio of all stamps. */
 	heap->stamp = config->seed * 0x9e3779b1u + (uint32_t)(start >> 8) * 0x85ebca6bu;
 	heap->stamp &= ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
-	heap->aside_words = cf_meta_bytes(page_size >= CF_ASIDE_ABOVE ? CF_ASIDE : 1, heap->wide ? 8 : 4) / 4;
+	heap->aside_words = cf_meta_bytes(page_size >= CF_ASIDE_ABOVE ? CF_ASIDE : 1) / 4;
 	own = cf_make_classes(heap, config, size);
 	if (!own)
 		return NULL;

@@ -127,7 +127,7 @@ static uint32_t page_bytes(const struct engine *engine)
 static void use_up_slots(const struct history *history, const struct engine *engine, uint8_t class,
 			 uint32_t left)
 {
-	uint32_t slots = page_bytes(engine) / 4;
+	uint32_t slots = page_bytes(engine) / (engine->config.wide ? 8 : 4);
 	struct cf_stats stats;
 
 	if (engine->config.engine == CF_NONMOVING)

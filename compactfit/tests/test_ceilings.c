@@ -180,7 +180,7 @@ static void use_up_slots(const struct engine *engine, unsigned int index, uint32
 			 uint32_t free_pages)
 {
 	unsigned int last = cf_class_count(heap) - 1, other = index == 0;
-	uint32_t slots = page_size_of(engine) / 4, n = cf_class_per_page(heap, other);
+	uint32_t slots = page_size_of(engine) / (engine->config.wide ? 8 : 4), n = cf_class_per_page(heap, other);
 	struct cf_stats stats;
 
 	if (free_pages != ANY) {

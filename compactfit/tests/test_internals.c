@@ -226,6 +226,54 @@ static bool derefs_are_checked(void *buffer, size_t size, enum cf_engine engine)
 	       faults(pieces, 0, block) && faults((cf_handle){ UINT32_MAX, 8 }, 0, block);
 }
 
+/* A slot of a wide heap that has had all stamps is not used again: no handle ever comes back. */
+static bool slots_are_retired(void *buffer, size_t size, enum cf_engine engine)
+{
+	const struct cf_config config = { .engine = engine, .wide = true, .seed = 7 };
+	cf_handle object, other, last;
+	struct cf_stats stats;
+	size_t bound;
+
+	heap = cf_init(buffer, size, &config);
+	if (cf_malloc(heap, 60, &other) || cf_malloc(heap, 60, &object) ||
+	    object.stamp != heap->stamp)
+		return false;
+	/* the object of the last stamp before the first comes again */
+	last = (cf_handle){ object.slot, heap->stamp - CF_WIDE_STAMP_ONE };
+	*cf_tag(heap, object.slot) = last.stamp;
+	if (cf_check_handle(heap, object) != CF_ESTALE || cf_free(heap, last) || heap->retired != 1 ||
+	    cf_verify(heap))
+		return false;
+	bound = cf_bound(heap, 60);
+	while (!cf_malloc(heap, 60, &other)) {
+		if (other.slot == object.slot)
+			return false;
+		bound -= !!bound;
+	}
+	cf_get_stats(heap, &stats);
+	return !bound && cf_check_handle(heap, object) == CF_ESTALE &&
+	       cf_check_handle(heap, last) == CF_ESTALE && !cf_verify(heap) && stats.objects > 1000;
+}
+
+/* Each use of a slot has another stamp, however many objects other slots have had. */
+static bool stamps_are_the_slots(void *buffer, size_t size)
+{
+	const struct cf_config config = { .wide = true };
+	cf_handle one, more;
+	uint32_t stamp, i;
+
+	heap = cf_init(buffer, size, &config);
+	if (cf_malloc(heap, 60, &one))
+		return false;
+	for (i = 0; i < 1000; i++) {
+		stamp = one.stamp;
+		if (cf_malloc(heap, 60, &more) || cf_free(heap, more) || cf_free(heap, one) ||
+		    cf_malloc(heap, 60, &one) || one.stamp != stamp + CF_WIDE_STAMP_ONE)
+			return false;
+	}
+	return true;
+}
+
 int main(void)
 {
 	unsigned int i, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
@@ -233,7 +281,7 @@ int main(void)
 	size_t size = 1 << 20;
 	void *buffer = malloc(size);
 
-	printf("TAP version 14\n1..%u\n", nr + 2);
+	printf("TAP version 14\n1..%u\n", nr + 5);
 	for (i = 0; i < nr; i++) {
 		struct cf_config config = { .engine = breakages[i].engine, .pieces = true };
 		const char *found = "nothing";
@@ -262,6 +310,18 @@ int main(void)
 		       nr + 1 + i, checked[i]);
 		wrong += !holds;
 	}
+	for (i = 0; i < 2; i++) {
+		bool holds = slots_are_retired(buffer, size, i ? CF_NONMOVING : CF_MOVING);
+
+		printf("%sok %u a slot that had all stamps is never used again (%s)\n",
+		       holds ? "" : "not ", nr + 3 + i, checked[i]);
+		wrong += !holds;
+	}
+	if (!stamps_are_the_slots(buffer, size)) {
+		printf("not ");
+		wrong++;
+	}
+	printf("ok %u wide, each use of a slot has the next stamp\n", nr + 5);
 	free(buffer);
 	return wrong != 0;
 }

@@ -20,6 +20,7 @@ PINS = {  # a page with pinned objects
     "cf_mark_pinned",
 }
 REMOTE = {"cf_drain_one"}
+WIDE = {"cf_begin_tags", "cf_retire_slot"}
 MOVE = {"cf_fill"}
 FRONT = {"cf_to_front"}
 COPY = {"count_copy"}  # bench/count.h: copying is not counted
@@ -68,6 +69,8 @@ def longest(code: Code, configuration: Configuration, operation: str, blocks: in
     never = set(LARGE)
     if not configuration.nonmoving:
         never |= FRAMES
+    if not configuration.wide:
+        never |= WIDE
     if not operation.endswith("pins"):
         never |= PINS
     if not configuration.remote:
