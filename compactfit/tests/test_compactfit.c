@@ -380,10 +380,12 @@ static void test_misuse(const struct setup *setup)
 
 	check(cf_malloc(heap, 0, &a) == CF_ESIZE && !a.slot);
 	/* the handle of no object leads out of the heap, so that a program that writes there faults */
-	if (setup->config.engine == CF_MOVING && sizeof(void *) == 4)
-		check(!cf_deref(heap, a, 0));
-	else if (setup->config.engine == CF_MOVING)
-		check((uintptr_t)cf_deref(heap, a, 0) - (uintptr_t)heap > (uint64_t)8 << 30);
+	if (setup->config.engine == CF_MOVING) {
+		/* the compiler knows that the sum of a pointer and a number is not NULL */
+		volatile uintptr_t at = (uintptr_t)cf_deref(heap, a, 0);
+
+		check(sizeof(at) == 4 ? !at : at - (uintptr_t)heap > (uint64_t)8 << 30);
+	}
 	/* what is not in one piece is refused unless it was asked for */
 	check(setup->config.pieces || setup->config.engine == CF_NONMOVING ||
 	      (cf_malloc(heap, cf_max_contiguous(heap) + 1, &a) == CF_ESIZE && !a.slot &&

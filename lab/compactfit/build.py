@@ -32,6 +32,7 @@ class Preset:
     toolchain: str = ""  # for another machine: what its tools' names begin with
     more: tuple[str, ...] = ()  # for cmake
     calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
+    smallest: int = 0  # bytes of code that it may have without its parts; 0: not asked
 
     @property
     def options(self) -> list[str]:
@@ -99,7 +100,13 @@ CORTEX_M0 = Preset(
         | {"__aeabi_lmul"}
     ),
 )
-CORTEX_M3 = replace(CORTEX_M0, name="Cortex-M3", more=("-DCF_CPU=cortex-m3",), calls=frozenset())
+CORTEX_M3 = replace(
+    CORTEX_M0,
+    name="Cortex-M3",
+    more=("-DCF_CPU=cortex-m3",),
+    calls=frozenset(),
+    smallest=6 * 1024,
+)
 CORTEX_M33 = replace(CORTEX_M3, name="Cortex-M33", more=("-DCF_CPU=cortex-m33",))
 FUZZED = Preset("fuzzed", "", more=("-DCMAKE_C_COMPILER=clang", "-DCF_FUZZ=ON"))
 

@@ -93,6 +93,13 @@ def needs(preset: Preset, symbols: str) -> Case:
     return Case(name, not undefined, why=" ".join(sorted(undefined)))
 
 
+def smallest(preset: Preset, code: int) -> Case:
+    """Is the library without all that can be left out as small as it has to be?"""
+    console.say(f"compactfit: {code} bytes without all that can be left out for {preset.name}")
+    name = f"without its parts the library has {preset.smallest:,} bytes of code at most"
+    return Case(f"{name} ({preset.name})", code <= preset.smallest, why=f"{code}")
+
+
 def replay(allocator: str, answer: Finished) -> Case:
     """Is what is known of the small trace found when it is replayed on this allocator?"""
     name = f"a trace is replayed on {allocator}"

@@ -226,10 +226,18 @@ def _run_elsewhere(preset: Preset) -> StepResult:
         answers[program] = answer
     result = judge.programs(preset, answers)
     library = str(folder / "libcompactfit.a")
-    code = build.output([f"{preset.toolchain}-size", library]).splitlines()[1].split()[0]
+    code = _code_bytes(preset, library)
     console.say(f"compactfit: {code} bytes of code for {preset.name} ({preset.flags})")
     symbols = build.output([f"{preset.toolchain}-nm", "-u", library])
-    return replace(result, cases=[*result.cases, judge.needs(preset, symbols)])
+    cases = [*result.cases, judge.needs(preset, symbols)]
+    if preset.smallest:
+        least = _code_bytes(preset, str(folder / "libwithout.a"))
+        cases.append(judge.smallest(preset, least))
+    return replace(result, cases=cases)
+
+
+def _code_bytes(preset: Preset, library: str) -> int:
+    return int(build.output([f"{preset.toolchain}-size", library]).splitlines()[1].split()[0])
 
 
 # Looking for more
