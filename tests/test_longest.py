@@ -58,8 +58,9 @@ def test_a_loop_goes_back_as_often_as_it_is_told() -> None:
     assert Longest(Code.read(TEXT), rounds={"loop": 10}).of("loop") == 7 + 3 * 10
 
 
-def test_a_call_by_a_pointer_is_its_owners() -> None:
+def test_a_call_by_a_pointer_takes_what_it_is_told() -> None:
     assert Longest(Code.read(TEXT)).of("hook") == 3
+    assert Longest(Code.read(TEXT), pointed=10).of("hook") == 2 + 11 + 2
 
 
 def test_exits_are_the_fewest_and_the_most_instructions() -> None:

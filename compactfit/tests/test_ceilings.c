@@ -401,8 +401,9 @@ static int list(void)
 	for (e = 0; e < sizeof(engines) / sizeof(engines[0]); e++) {
 		const struct engine *engine = &engines[e];
 
-		printf("%s\t%d\t%d\t%u\t%d", engine->name, engine->config.engine == CF_NONMOVING,
-		       engine->config.wide, limit_of(engine), !!engine->config.remote_frees);
+		printf("%s\t%d\t%d\t%u\t%d\t%d", engine->name,
+		       engine->config.engine == CF_NONMOVING, engine->config.wide, limit_of(engine),
+		       !!engine->config.remote_frees, !!engine->config.lock);
 		for (operation = 0; operation < OPERATIONS; operation++)
 			printf("\t%u+%u", engine->ceiling[operation].constant,
 			       engine->ceiling[operation].block);

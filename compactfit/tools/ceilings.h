@@ -27,6 +27,12 @@ enum operation {
 #define CEILINGS_MEMORY (7u << 20) /* in which they are measured */
 #define CEILINGS_ALIGNMENT 65536u
 
+/* A lock hook that does nothing. */
+static inline void ceilings_hook(void *arg)
+{
+	(void)arg;
+}
+
 /*
  * gcc 12, -O2, x86-64: a constant, and so many more for each block of the object. Neither copying is
  * counted nor what lock hooks do. Objects of up to a page. With K > 2 a page that becomes half full goes
@@ -52,6 +58,8 @@ static const struct engine {
 	  { { 200, 0 }, { 100, 0 }, { 145, 0 }, { 235, 0 }, { 240, 0 } } },
 	{ "moving, wide, pages of 64 KiB", { .page_size = 65536, .wide = true }, true,
 	  { { 205, 0 }, { 125, 0 }, { 170, 0 }, { 240, 0 }, { 265, 0 } } },
+	{ "moving, lock hooks", { .lock = ceilings_hook, .unlock = ceilings_hook }, true,
+	  { { 265, 0 }, { 200, 0 }, { 245, 0 }, { 295, 0 }, { 340, 0 } } },
 	{ "moving, remote frees", { .remote_frees = 16 }, true,
 	  { { 765, 0 }, { 745, 0 }, { 745, 0 }, { 1265, 0 }, { 1305, 0 } } },
 	{ "moving, wide, pages of 64 KiB, remote frees",

@@ -23,6 +23,7 @@ REMOTE = {"cf_drain_one"}
 WIDE = {"cf_begin_tags", "cf_retire_slot"}
 MOVE = {"cf_fill"}
 FRONT = {"cf_to_front"}
+HOOK = 1  # instructions of a lock hook that does nothing, as that of tools/ceilings.h
 COPY = {"count_copy"}  # bench/count.h: copying is not counted
 
 
@@ -35,14 +36,15 @@ class Configuration:
     wide: bool
     k: int
     remote: bool
+    hooks: bool
     published: dict[str, tuple[int, int]]  # instructions, and more for each block-frame
 
     @classmethod
     def read(cls, line: str) -> "Configuration":
-        name, nonmoving, wide, k, remote, *numbers = line.split("\t")
+        name, nonmoving, wide, k, remote, hooks, *numbers = line.split("\t")
         pairs = [tuple(map(int, number.split("+"))) for number in numbers]
         published = {of: (pair[0], pair[1]) for of, pair in zip(OPERATIONS, pairs, strict=True)}
-        flags = (nonmoving == "1", wide == "1", int(k), remote == "1")
+        flags = (nonmoving == "1", wide == "1", int(k), remote == "1", hooks == "1")
         return cls(name, *flags, published)
 
 
@@ -80,10 +82,10 @@ def longest(code: Code, configuration: Configuration, operation: str, blocks: in
     if configuration.k < PARTIAL:
         never |= FRONT
     rounds = dict.fromkeys(FRAMES, blocks)
-    paths = Longest(code, never, rounds, COPY)
+    paths = Longest(code, never, rounds, COPY, HOOK if configuration.hooks else None)
     function = "cf_malloc" if operation.startswith("malloc") else "cf_free"
     other, general = f"{function}_other", f"{function}_any"
-    if configuration.nonmoving or configuration.remote:
+    if configuration.nonmoving or configuration.remote or configuration.hooks:
         # Not fast: the first test finds that, a second one that it is not wide and fast either. To
         # look for the size-class in between takes longer for a large one.
         first = paths.exits(function, other)[0]

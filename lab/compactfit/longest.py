@@ -73,12 +73,14 @@ class Longest:
 
     `never`: functions that are not called. `rounds`: how often all loops of a function together go
     back, by the function's name; not at all if it is not there. `free`: calls that cost nothing.
+    `pointed`: what a function takes that is called by a pointer; None if none is.
     """
 
     code: Code
     never: Set[str] = frozenset()
     rounds: Mapping[str, int] = field(default_factory=dict)
     free: Set[str] = frozenset()
+    pointed: int | None = None
     _of: dict[int, int] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
 
@@ -174,7 +176,7 @@ class Longest:
     def _call(self, target: int | None) -> int:
         """What the call takes, its own instruction too."""
         if target is None:
-            return _NEVER  # by a pointer: lock hooks, which are the caller's
+            return _NEVER if self.pointed is None else 1 + self.pointed
         name = self._name(target)
         if name in self.free:
             return 0
