@@ -13,7 +13,8 @@ LAYERS = (
     "build export report",
     "machine stepwise present",
     "boot storage",
-    "compactfit compactfit.build compactfit.traces workloads kcsan",
+    "compactfit compactfit.build compactfit.traces compactfit.longest workloads kcsan",
+    "compactfit.ceilings",
     "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
     " selftests",
     "compactfit.steps compactfit.programs tenants loads",
