@@ -266,7 +266,7 @@ PARTS = {
     "guests": Part(guests, 200, kernel=True),
     "selftests": Part(kernel_selftests, 280, kernel=True, kcsan=True),
     "models": Part(models, 60),
-    "compactfit": Part(library, 40),
+    "compactfit": Part(library, 60),
     "kunit": Part(kunit, 15, kernel=True, quick=True, kcsan=True),
     "lab": Part(lab, 15, quick=True),
     "lint": Part(lint, 5, quick=True),

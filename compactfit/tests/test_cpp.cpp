@@ -64,7 +64,7 @@ struct large {
 /* Its constructor frees another object, which may move a third one: not the one that is made. */
 struct successor {
 	successor(compactfit::heap &heap, compactfit::handle<successor> before, std::uint32_t of_number)
-		: number(of_number)
+		: number(of_number), words()
 	{
 		if (before)
 			heap.free(before);

@@ -20,7 +20,7 @@ constexpr std::size_t memory = 1 << 20;
 constexpr std::size_t live = 300; /* objects of a thread: a few pages in all */
 
 struct message {
-	explicit message(std::uint32_t of_number) : number(of_number)
+	explicit message(std::uint32_t of_number) : number(of_number), words()
 	{
 		for (std::uint32_t &word : words)
 			word = of_number;
