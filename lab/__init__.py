@@ -13,7 +13,9 @@ LAYERS = (
     "build export report",
     "machine stepwise present",
     "boot storage",
-    "compactfit compactfit.build compactfit.traces workloads kcsan dram.patterns",
+    "compactfit compactfit.build compactfit.traces compactfit.longest workloads kcsan"
+    " dram.patterns",
+    "compactfit.ceilings",
     "compactfit.judge compactfit.recording compactfit.tuning compactfit.experiments guests"
     " selftests dram.model",
     "compactfit.steps compactfit.programs tenants loads dram.recording",

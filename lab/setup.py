@@ -30,7 +30,7 @@ PACKAGES = {
     "camera": ["v4l-utils"],
     "models": ["spin"],
     "compactfit": [
-        *("cmake", "libjemalloc2", "libmimalloc2.0", "pkgconf"),
+        *("cmake", "libjemalloc2", "libmimalloc2.0", "pkgconf", "valgrind"),
         # 1.63, the oldest that the Rust crate supports: even if there is a newer one
         *("cargo", "rustc", "rustfmt", "rust-clippy", "rust-src"),
     ],

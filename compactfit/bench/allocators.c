@@ -20,6 +20,7 @@ static bool begin_with(void *memory, size_t size, struct cf_config config, const
 {
 	config.max_not_full = (uint16_t)(setup->k > CF_UNLIMITED ? CF_UNLIMITED : setup->k);
 	config.page_size = setup->page_size;
+	config.pieces = true;
 	heap = cf_init(memory, size, &config);
 	return heap;
 }

@@ -42,6 +42,7 @@
 
 #define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
 #define CF_PIN_BITS 3
+#define CF_WIDE_STAMP_ONE (1u << CF_PIN_BITS) /* in a wide heap */
 #define CF_TAIL (CF_MAX_PINS + 1) /* as a number of pins: a tail, its spine's alone */
 #define CF_LARGE (CF_MAX_PINS + 2) /* a spine; the number of pins is in there */
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
@@ -50,12 +51,15 @@
 #define CF_SINGLE_LOG2 7 /* and one unit long below 2^this units */
 #define CF_SINGLE (1u << CF_SINGLE_LOG2)
 #define CF_SKIPPED (CF_SINGLE - ((CF_SINGLE_LOG2 - CF_FINE_LOG2 + 1) << CF_FINE_LOG2))
-#define CF_MOST_LOG2 14 /* words of the largest page */
-#define CF_SIZE_STEPS (CF_SKIPPED + ((CF_MOST_LOG2 - CF_FINE_LOG2 + 1u) << CF_FINE_LOG2))
-#define CF_MAX_ROWS 32u
+#define CF_MAX_ROWS (8 * (uint32_t)sizeof(cf_rows))
+#define CF_ROW(row) ((cf_rows)1 << (row))
 #define CF_MIN_UNITS 4u /* moving: 16 bytes */
 #define CF_MIN_PAGES 2u
-#define CF_DRAINED 2u /* remote frees that an operation does besides: so they get fewer */
+#define CF_LEAST_SUITED 512u /* bytes of a page that the heap chooses itself, at least */
+#define CF_PAPER_PAGES_FROM (1u << 20) /* bytes of a heap that chooses the paper's pages */
+#define CF_LARGE_PAGES_FROM (6u << 20) /* bytes of a heap that chooses pages above the paper's */
+#define CF_ASIDE 8u /* blocks of a page that are described outside of it, at most */
+#define CF_ASIDE_ABOVE 2048u /* bytes of a page from which on; those of smaller ones: one block */
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -67,14 +71,54 @@
 #define CF_ATOMIC (__GCC_ATOMIC_INT_LOCK_FREE == 2) /* what remote frees need */
 #endif
 
+/* What ends the program, in cf_deref_checked(). It must not return. */
+#ifndef CF_FAULT
+#define CF_FAULT() __builtin_trap()
+#endif
+
+/*
+ * What a program does without can be left out, by -DCF_WITH_...=0 for the library; a call of what is
+ * left out does not link, and cf_init() refuses a configuration that asks for it.
+ */
+#ifndef CF_WITH_NONMOVING
+#define CF_WITH_NONMOVING 1 /* the non-moving engine */
+#endif
+#ifndef CF_WITH_LARGE
+#define CF_WITH_LARGE 1 /* objects larger than a page */
+#endif
+#ifndef CF_WITH_PINS
+#define CF_WITH_PINS 1 /* cf_pin(), cf_unpin() */
+#endif
+#ifndef CF_WITH_REMOTE
+#define CF_WITH_REMOTE CF_ATOMIC /* cf_free_remote(), cf_drain() */
+#endif
+#ifndef CF_WITH_CHECKS
+#define CF_WITH_CHECKS 1 /* cf_verify(); no handle is checked less without */
+#endif
+#ifndef CF_WITH_FAST
+#define CF_WITH_FAST 1 /* code of its own for usual calls: the ceilings are those of it */
+#endif
+
+/*
+ * A bit for each row of a page's bitmap: as many as the machine handles at once. Numbers of blocks in
+ * a page are small; on a small machine memory is, too.
+ */
+#if __SIZEOF_POINTER__ == 8
+typedef uint64_t cf_rows;
+typedef uint32_t cf_count;
+#else
+typedef uint32_t cf_rows;
+typedef uint16_t cf_count;
+#endif
+
 /*
  * The lists of a size-class's pages. Pages that are full are on none, as nobody ever looks for one.
  */
 enum cf_list {
-	CF_FULL,
 	CF_NOT_FULL, /* an object of it can be moved */
 	CF_STUCK, /* not full, all objects pinned */
 	CF_NR_LISTS,
+	CF_FULL = CF_NR_LISTS,
 };
 
 /*
@@ -100,6 +144,18 @@ struct cf_remote {
 };
 
 /*
+ * The ring. Other cores write or read its counters: not beside each other, nor beside what the owner
+ * needs in each operation.
+ */
+struct cf_ring {
+	uint32_t apart[15];
+	uint32_t begun; /* wrapping: entries that were given out, by anybody */
+	uint32_t apart_too[15];
+	uint32_t done; /* wrapping: those that were emptied, by the owner */
+	struct cf_remote entries[];
+};
+
+/*
  * What is known of a page. The headers lie together before all pages, so that one is found by the
  * page's number, and pages stay aligned. A header is written when its page is used for the first
  * time.
@@ -111,13 +167,12 @@ struct cf_page {
 	uint32_t page; /* its number */
 	uint32_t next; /* page numbers, 0: none */
 	uint32_t prev;
-	uint32_t list;
-	uint32_t used;
-	uint32_t pinned;
-	uint32_t rows_free; /* rows of the bitmap with a free block */
-	uint32_t rows_used; /* rows with a used one; the words of the others are not initialised */
-	uint32_t only[4]; /* bitmaps and references of a page of one block */
-	uint32_t reserved;
+	cf_count list;
+	cf_count used;
+	cf_rows rows_used; /* rows with a used block; the words of the others are not initialised */
+	cf_count pinned;
+	cf_rows rows_free; /* rows of the bitmap with a free block */
+	cf_rows rows_movable; /* rows with a used one that is not pinned */
 };
 
 /*
@@ -128,13 +183,13 @@ struct cf_class {
 	struct cf_page *open; /* the last not-full page, or no_page: objects are allocated there */
 	uint32_t units; /* words of a block */
 	uint32_t inverse; /* 2^16 / units, rounded up */
-	uint32_t half; /* of the blocks in a page */
-	uint32_t last_row; /* of the bitmap */
+	cf_count half; /* of the blocks in a page */
+	cf_count last_row; /* of the bitmap */
+	cf_count single_row; /* the last one, if it has a single block */
+	cf_count refs; /* words from the bitmaps to the references */
 	uint32_t last_all; /* mask of the last row's blocks */
-	uint32_t single_row; /* the last one, if it has a single block */
-	uint32_t rows_all; /* mask of the rows */
+	cf_rows rows_all; /* mask of the rows */
 	uint32_t first_all; /* mask of the first row's blocks */
-	uint32_t refs; /* words from the bitmaps to the references */
 	uint32_t objects;
 	uint32_t max_not_full; /* the paper's K */
 	uint32_t limit; /* not-full pages from which on a free compacts: K, none if deferred */
@@ -144,16 +199,18 @@ struct cf_class {
 	uint32_t pinned;
 	uint32_t moves; /* since cf_init(), wrapping */
 	uint32_t per_page;
-	uint32_t meta; /* words from a page's start to its bitmaps, if it has more than one block */
+	uint32_t meta; /* words to the bitmaps of page 0, if there were one */
+	uint32_t meta_step; /* and from those of one page to those of the next */
 };
 
 /* The heap, at the start of the buffer. What a usual malloc or free reads comes first. */
 struct cf_heap {
+	uint32_t nowhere; /* the slot of no object: cf_deref() of a handle that is all zero reads it */
 	uint32_t frames; /* non-moving: where that of slot 0 were; cf_deref_nonmoving() reads it */
 	uint32_t free_slot; /* a list that ends in fresh_slot */
-	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
 	uint32_t end_slot;
-	uint32_t stamp; /* of the last object; bits below stamp_one are 0 */
+	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
+	uint32_t stamp; /* of the last object, wide: the first one of each slot; none below stamp_one */
 	uint32_t stamp_one;
 	uint32_t stamp_low; /* bits that are no stamp's */
 	uint32_t pin_one;
@@ -172,34 +229,34 @@ struct cf_heap {
 	bool wide;
 	bool nonmoving;
 	bool deferred;
+	uint32_t tag_at; /* wide: words from a slot to its tag */
+	uint32_t slot_words; /* from one to the next */
+	uint32_t slot_mask; /* bits of a reference that are the slot */
+	uint32_t retired; /* wide: slots that have had all stamps */
 	uint32_t page_bytes; /* the largest object that is not a large one */
 	uint32_t page_bytes_shift;
 	uint32_t max_size;
 	uint32_t unit_shift; /* of bytes that a word of a block stands for */
 	uint32_t free_page; /* 0: none */
-	uint32_t free_pages; /* fresh ones counted */
-	uint32_t handle_pages;
 	uint32_t large_pages;
+	uint32_t free_pages; /* fresh ones counted */
 	uint32_t tails;
+	uint32_t handle_pages;
 	uint32_t bare_pinned; /* pinned large objects without a tail */
 	uint32_t remote_size; /* entries of the ring, a power of two; 0: none */
 	uint32_t remote_failed;
 	uint32_t nr_classes;
 	uint32_t first_slot; /* non-moving: that of block-frame 0 */
 	uint32_t free_frames; /* non-moving */
-	struct cf_remote *remote; /* the ring */
+	struct cf_ring *ring;
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
+	uint32_t aside_words; /* of each page: room for bitmaps and references of few blocks */
 	struct cf_page no_page; /* looks as if its first row had yet to be begun */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
 	void *lock_arg;
-	uint16_t class_of[CF_SIZE_STEPS]; /* bytes from the heap to the class */
-	struct cf_class classes[CF_MAX_CLASSES];
-	/* Other cores write or read these: not beside what the owner needs in each operation. */
-	uint32_t apart[15];
-	uint32_t remote_begun; /* wrapping: entries that were given out, by anybody */
-	uint32_t apart_too[15];
-	uint32_t remote_done; /* wrapping: those that were emptied, by the owner */
+	uint32_t classes; /* bytes from the heap to them; they are as many as its pages need */
+	uint16_t class_of[]; /* bytes from the heap to the class, by steps of sizes */
 };
 
 /* A live object that was found by its handle: all that the operation will need, looked up once. */
@@ -212,7 +269,8 @@ struct cf_object {
 	uint32_t tag;
 };
 
-_Static_assert(sizeof(struct cf_page) == 64, "the header of a page is found by a shift");
+_Static_assert(sizeof(cf_rows) == 4 || sizeof(struct cf_page) == 64,
+	       "the header of a page is found by a shift");
 _Static_assert(CF_LARGE == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits");
 
 /* ------ words, pages, bits -------------------------------------------------------------------- */
@@ -221,6 +279,11 @@ _Static_assert(CF_LARGE == (1 << CF_PIN_BITS) - 1, "a pin count fills its bits")
  * Slots and lists hold numbers of words and of pages, not pointers: these take half of the room on
  * a 64-bit machine, and one comparison tells whether a number that somebody made up is in the heap.
  */
+
+CF_INLINE bool cf_is_nonmoving(const struct cf_heap *heap)
+{
+	return CF_WITH_NONMOVING && heap->nonmoving;
+}
 
 CF_INLINE uint32_t *cf_word(struct cf_heap *heap, uint32_t word)
 {
@@ -233,10 +296,21 @@ CF_INLINE struct cf_page *cf_page(struct cf_heap *heap, uint32_t page)
 	return (struct cf_page *)((char *)heap + (heap->headers + page * sizeof(struct cf_page)));
 }
 
+static struct cf_class *cf_classes(const struct cf_heap *heap)
+{
+	return (struct cf_class *)((uintptr_t)heap + heap->classes);
+}
+
 /* The lowest bit that is set. There has to be one: machines do not agree on what 0 gives. */
 static uint32_t cf_lowest(uint32_t bits)
 {
 	return (uint32_t)__builtin_ctz(bits);
+}
+
+/* The same for rows. */
+static uint32_t cf_lowest_row(cf_rows rows)
+{
+	return (uint32_t)(sizeof(rows) == 8 ? __builtin_ctzll(rows) : __builtin_ctz((uint32_t)rows));
 }
 
 /* The binary logarithm, rounded down; not for 0 either. */
@@ -276,13 +350,57 @@ static void cf_unlock(struct cf_heap *heap)
  */
 typedef uint32_t __attribute__((may_alias)) cf_any;
 
-/* Copy words that do not overlap. Who has a better copy defines it: CF_COPY(to, from, words). */
+/* Four words, which machines copy by one instruction or two. */
+typedef struct cf_four {
+	uint32_t words[4];
+} __attribute__((may_alias)) cf_four;
+
+/*
+ * Copy words that do not overlap. A round is 64 bytes, all of them loaded before the first is stored;
+ * what is left over is the last 64, 32 or 16 bytes, some of them once more, so that there is no loop
+ * whose rounds a processor had to guess. Who has a better copy defines it: CF_COPY(to, from, words).
+ */
 #ifndef CF_COPY
+CF_INLINE void cf_copy_16(cf_any *to, const cf_any *from)
+{
+	const cf_four *source = (const cf_four *)from;
+	cf_four a = source[0], b = source[1], c = source[2], d = source[3], *target = (cf_four *)to;
+
+	target[0] = a;
+	target[1] = b;
+	target[2] = c;
+	target[3] = d;
+}
+
 static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 {
-	while (words--) {
-		CF_HIDE(to);
-		*to++ = *from++;
+	const cf_any *from_end = from + words;
+	cf_any *end = to + words;
+
+	if (words >= 16) {
+		for (; words > 16; words -= 16, to += 16, from += 16) {
+			CF_HIDE(to);
+			cf_copy_16(to, from);
+		}
+		cf_copy_16(end - 16, from_end - 16);
+	} else if (words >= 8) {
+		cf_four a = *(const cf_four *)from, b = *(const cf_four *)(from + 4);
+		cf_four c = *(const cf_four *)(from_end - 8), d = *(const cf_four *)(from_end - 4);
+
+		*(cf_four *)to = a;
+		*(cf_four *)(to + 4) = b;
+		*(cf_four *)(end - 8) = c;
+		*(cf_four *)(end - 4) = d;
+	} else if (words >= 4) {
+		cf_four a = *(const cf_four *)from, b = *(const cf_four *)(from_end - 4);
+
+		*(cf_four *)to = a;
+		*(cf_four *)(end - 4) = b;
+	} else {
+		while (words--) {
+			CF_HIDE(to);
+			*to++ = *from++;
+		}
 	}
 }
 #define CF_COPY(to, from, words) cf_copy(to, from, words)
@@ -304,11 +422,7 @@ static void cf_clear(cf_any *to, uint32_t words)
  * used are not on the list, as cf_init() would have to write them all.
  */
 
-/*
- * A page that nobody uses; there are no used rows in it. Returns NULL if there is none. A page for
- * the first time gets what cf_locate() reads of any page: a handle that somebody made up may lead
- * here.
- */
+/* A page that nobody uses; NULL if there is none. Of one for the first time more has to be set. */
 CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
 {
 	uint32_t page = heap->free_page;
@@ -324,12 +438,30 @@ CF_INLINE struct cf_page *cf_take_page(struct cf_heap *heap)
 		header = cf_page(heap, page);
 		header->page = page;
 		header->where = page << heap->page_shift;
-		header->class = offsetof(struct cf_heap, classes);
-		header->used = 0;
 		header->pinned = 0;
-		header->rows_used = 0;
 	}
 	heap->free_pages--;
+	return header;
+}
+
+/* The page has no objects; perhaps it never had any. */
+CF_INLINE void cf_blank_page(struct cf_page *header)
+{
+	header->used = 0;
+	header->rows_used = 0;
+	header->rows_movable = 0;
+}
+
+/*
+ * A page that will have no objects, but slots, or a piece of a large one: with what cf_locate() reads
+ * of any page, as a handle that somebody made up may lead here.
+ */
+CF_INLINE struct cf_page *cf_take_plain_page(struct cf_heap *heap)
+{
+	struct cf_page *header = cf_take_page(heap);
+
+	cf_blank_page(header);
+	header->class = heap->classes;
 	return header;
 }
 
@@ -349,53 +481,75 @@ static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
  */
 
 /*
- * All slots are in use: a page becomes one of slots, for good, as slots never move. Returns false
- * if there is no memory for more, or the heap is not moving: it has as many slots as block-frames.
+ * Moving: all slots are in use, and there is a free page. It becomes one of slots, for good, as
+ * slots never move. A non-moving heap has as many slots as block-frames.
  */
-static bool cf_more_slots(struct cf_heap *heap)
+CF_INLINE void cf_more_slots(struct cf_heap *heap)
 {
-	struct cf_page *header = NULL;
+	struct cf_page *header = cf_take_plain_page(heap);
 
-	if (!heap->nonmoving)
-		header = cf_take_page(heap);
-	if (!header)
-		return false;
 	heap->handle_pages++;
 	heap->end_slot = header->where + heap->page_mask + 1;
 	heap->fresh_slot = header->where;
 	heap->free_slot = header->where;
-	return true;
+}
+
+/* Wide: the tag of the object that has the slot; of a free slot, that of the next one. */
+CF_INLINE uint32_t *cf_tag(struct cf_heap *heap, uint32_t slot)
+{
+	return cf_word(heap, slot + heap->tag_at);
 }
 
 /*
- * A slot for a new object; 0 if all are in use. The list and what was never used are told apart by
- * one comparison.
+ * A slot for a new object; there is one. The list and what was never used are told apart by one
+ * comparison.
  */
-CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap)
+CF_INLINE uint32_t cf_take_slot(struct cf_heap *heap, bool wide)
 {
 	uint32_t slot = heap->free_slot, next;
 
 	if (slot != heap->fresh_slot) {
 		next = *cf_word(heap, slot) & ~CF_FREE;
 	} else {
-		if (CF_UNLIKELY(!slot))
-			return 0;
-		next = slot + 1;
+		next = slot + (wide ? heap->slot_words : 1);
 		if (CF_UNLIKELY(next == heap->end_slot))
 			next = 0;
 		heap->fresh_slot = next;
+		if (wide)
+			*cf_tag(heap, slot) = heap->stamp;
 	}
 	heap->free_slot = next;
 	return slot;
 }
 
 /*
+ * Wide: a slot that has had all stamps is never used again, as an old handle would be as good as a
+ * new one. Once in 2^29 uses of a slot eight bytes are lost, or a block-frame.
+ */
+CF_SELDOM void cf_retire_slot(struct cf_heap *heap)
+{
+	heap->retired++;
+	if (cf_is_nonmoving(heap))
+		heap->free_frames--;
+}
+
+/*
  * The slot is free. It is marked so, in a bit that no block's place has: who comes with the old
  * handle finds no page there.
  */
-CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot)
+CF_INLINE void cf_give_slot(struct cf_heap *heap, uint32_t slot, bool wide)
 {
+	uint32_t *tag = cf_tag(heap, slot), next;
+
 	*cf_word(heap, slot) = CF_FREE | heap->free_slot;
+	if (wide) {
+		next = (*tag | (CF_WIDE_STAMP_ONE - 1)) + 1;
+		*tag = next;
+		if (CF_UNLIKELY(next == heap->stamp)) {
+			cf_retire_slot(heap);
+			return;
+		}
+	}
 	heap->free_slot = slot;
 }
 
@@ -405,12 +559,19 @@ static uint32_t *cf_frame(struct cf_heap *heap, uint32_t slot)
 	return cf_word(heap, heap->frames + (slot << (heap->unit_shift - 2)));
 }
 
+/* Non-moving, wide: so many slots that were never used are block-frames now, and slots later. */
+CF_SELDOM void cf_begin_tags(struct cf_heap *heap, uint32_t slot, uint32_t slots)
+{
+	while (slots--)
+		*cf_tag(heap, slot++) = heap->stamp;
+}
+
 /*
  * Non-moving: fill words @from to @to of the block table at @where with block-frames, of which
  * there are enough. Those on the list come first, what is left over is of those that were never
  * used, which are numbers in a row.
  */
-static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
+CF_SELDOM void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
 	uint32_t *entry = cf_word(heap, where + from);
 	uint32_t never = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
@@ -424,6 +585,8 @@ static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, 
 		slot = *cf_word(heap, slot) & ~CF_FREE;
 	}
 	if (from < to) {
+		if (heap->wide)
+			cf_begin_tags(heap, slot, to - from);
 		for (; from < to; from++)
 			*entry++ = slot++;
 		if (slot == heap->end_slot)
@@ -437,7 +600,7 @@ static void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t from, 
  * Non-moving: give the block-frames of words @from to @to back. The list is chained in one pass,
  * and its head written once.
  */
-static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
+CF_SELDOM void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, uint32_t to)
 {
 	const uint32_t *entry = cf_word(heap, where + from), *end = cf_word(heap, where + to);
 	uint32_t free = heap->free_slot;
@@ -451,44 +614,47 @@ static void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t from, 
 }
 
 /*
- * References lead from a block to its slot, and carry a tag: the object's stamp and, in multiples
- * of pin_one below it, its pins. In 32 bits the slot is below the tag, so in a large heap few bits
- * are left for the stamp; a wide reference has a word for each. A stamp tells a handle from those
- * of objects that had the slot before, until stamps begin again.
+ * References lead from a block to its slot. Each object has a tag: a stamp and, in multiples of pin_one
+ * below it, its pins. In 32 bits the tag is above the slot in the reference, so that few bits are left
+ * for the stamp, and stamps are counted up by all objects of the heap: a stamp tells a handle from those
+ * of objects that had the slot before, until stamps begin again. In a wide heap the tag has a word
+ * beside the slot, and stamps are counted up by the objects of that slot alone: none is used twice.
  */
 
 /*
  * @wide is the heap's, or a constant: then the compiler leaves out what is not for it. So in the
  * functions below.
  */
-CF_INLINE void cf_set_ref(uint32_t *refs, uint32_t index, uint32_t slot, uint32_t tag, bool wide)
+CF_INLINE void cf_set_ref(struct cf_heap *heap, uint32_t *refs, uint32_t index, uint32_t slot,
+			  uint32_t tag, bool wide)
 {
 	if (wide) {
-		refs[2 * index] = slot;
-		refs[2 * index + 1] = tag;
+		refs[index] = slot;
+		*cf_tag(heap, slot) = tag;
 	} else {
 		refs[index] = slot | tag;
 	}
 }
 
 /*
- * Is it the reference of the handle's object, and is that not pinned? One comparison asks both, as
- * a free needs both.
+ * Is it the reference of the handle's object, and is that not pinned? A free needs both. Narrow, one
+ * comparison asks both. Wide, the slot is one if it is in the reference.
  */
-CF_INLINE bool cf_ref_is(const uint32_t *refs, uint32_t index, cf_handle handle, bool wide)
+CF_INLINE bool cf_ref_is(struct cf_heap *heap, const uint32_t *refs, uint32_t index, uint32_t slot,
+			 uint32_t stamp, bool wide)
 {
 	if (wide)
-		return refs[2 * index] == handle.slot && refs[2 * index + 1] == handle.stamp;
-	return refs[index] == (handle.slot | handle.stamp);
+		return refs[index] == slot && *cf_tag(heap, slot) == stamp;
+	return refs[index] == (slot | stamp);
 }
 
-/* The slot of the block; *tag is set to its tag. */
-CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, uint32_t index,
+/* The slot of the block; *tag is set to its object's tag. */
+CF_INLINE uint32_t cf_get_ref(struct cf_heap *heap, const uint32_t *refs, uint32_t index,
 			      uint32_t *tag)
 {
 	if (heap->wide) {
-		*tag = refs[2 * index + 1];
-		return refs[2 * index];
+		*tag = *cf_tag(heap, refs[index]);
+		return refs[index];
 	}
 	*tag = refs[index] & -heap->pin_one;
 	return refs[index] & (heap->pin_one - 1);
@@ -501,13 +667,8 @@ CF_INLINE uint32_t cf_get_ref(const struct cf_heap *heap, const uint32_t *refs, 
 CF_INLINE uint32_t cf_move_ref(const struct cf_heap *heap, const uint32_t *from, uint32_t index,
 			       uint32_t *to, uint32_t to_index)
 {
-	if (heap->wide) {
-		to[2 * to_index] = from[2 * index];
-		to[2 * to_index + 1] = from[2 * index + 1];
-		return from[2 * index];
-	}
 	to[to_index] = from[index];
-	return from[index] & (heap->pin_one - 1);
+	return from[index] & heap->slot_mask;
 }
 
 /*
@@ -583,6 +744,18 @@ CF_INLINE void cf_append(struct cf_heap *heap, struct cf_class *class, struct cf
 	class->open = header;
 }
 
+/* The same while there is no other. */
+CF_INLINE void cf_append_first(struct cf_class *class, struct cf_page *header)
+{
+	header->list = CF_NOT_FULL;
+	header->next = 0;
+	header->prev = 0;
+	class->first[CF_NOT_FULL] = header->page;
+	class->last[CF_NOT_FULL] = header->page;
+	class->nr[CF_NOT_FULL] = 1;
+	class->open = header;
+}
+
 /*
  * Put a page on a list. Objects are allocated from the last page and moved away from the first. As
  * in the paper (Section 3.4), a page more than half full comes last, one at most half full to the
@@ -596,7 +769,7 @@ static void cf_link(struct cf_heap *heap, struct cf_class *class, struct cf_page
 {
 	uint32_t before, after;
 
-	header->list = list;
+	header->list = (cf_count)list;
 	before = header->used > class->half ? class->last[list] : class->first[list];
 	after = before ? cf_page(heap, before)->next : 0;
 	header->prev = before;
@@ -620,7 +793,7 @@ static void cf_link(struct cf_heap *heap, struct cf_class *class, struct cf_page
  */
 CF_SELDOM int cf_relist(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
-	uint32_t list = header->used == header->pinned ? CF_STUCK : CF_NOT_FULL;
+	uint32_t list = header->rows_movable ? CF_NOT_FULL : CF_STUCK;
 
 	if (list != header->list) {
 		cf_unlink(heap, class, header);
@@ -656,9 +829,10 @@ CF_SELDOM int cf_to_front(struct cf_heap *heap, struct cf_class *class, struct c
 /* ------ blocks -------------------------------------------------------------------------------- */
 
 /*
- * A page's bitmaps are rows of 32 blocks, and its header has a word with a bit for each row: so two
- * instructions find a free block among 1,024. Rows are written when their first block is taken
- * (rows_used says which are), as a page that is begun must not cost a walk.
+ * A page's bitmaps are rows of 32 blocks, and its header has words with a bit for each row: so two
+ * instructions find a free block among 1,024, and as few an object that can be moved, however many
+ * are pinned. Rows are written when their first block is taken (rows_used says which are), as a
+ * page that is begun must not cost a walk.
  */
 
 /* The blocks that a row has: 32, but in the last one. */
@@ -680,13 +854,34 @@ CF_INLINE uint32_t cf_where(const struct cf_class *class, const struct cf_page *
 	return header->where + index * class->units;
 }
 
-/* Begin a row of the bitmaps: all blocks free, none pinned. */
+/*
+ * A row without an object that can be moved gets one: begin it, unless its objects are all pinned.
+ */
 CF_INLINE void cf_begin_row(struct cf_class *class, struct cf_page *header, uint32_t *meta,
 			    uint32_t row)
 {
-	header->rows_used |= 1u << row;
+	cf_rows bit = CF_ROW(row);
+
+	header->rows_movable |= bit;
+	if (header->rows_used & bit)
+		return;
+	header->rows_used |= bit;
 	meta[row] = cf_row_all(class, row);
 	*cf_pinned_row(class, meta, row) = 0;
+}
+
+/* Blocks of a row whose objects can be moved; bits above the row's last block are not 0. */
+CF_INLINE uint32_t cf_movable(const struct cf_class *class, uint32_t *meta, uint32_t row)
+{
+	return ~(meta[row] | (CF_WITH_PINS ? *cf_pinned_row(class, meta, row) : 0));
+}
+
+/* An object of the row, of a page with pinned ones, was pinned or is gone: can others move? */
+CF_INLINE void cf_mark_row(const struct cf_class *class, struct cf_page *header, uint32_t *meta,
+			   uint32_t row)
+{
+	if (!(cf_movable(class, meta, row) & cf_row_all(class, row)))
+		header->rows_movable &= ~CF_ROW(row);
 }
 
 /*
@@ -713,16 +908,26 @@ CF_SELDOM int cf_row_full(struct cf_heap *heap, struct cf_class *class, struct c
 }
 
 /*
- * A page that was free is one of @class. If it has a single block, bitmaps and reference take four
- * words at most: these are in the header, so that the block can be the whole page.
+ * A page that was free is one of @class. If it has few blocks, bitmaps and references are not in it
+ * but in words of its own behind all headers: so that blocks of half a page, a quarter, an eighth
+ * fill it.
  */
 CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	header->class = (uint32_t)((char *)class - (char *)heap);
+	cf_blank_page(header);
 	header->rows_free = class->rows_all;
-	header->meta = header->where + class->meta;
-	if (CF_UNLIKELY(class->per_page == 1))
-		header->meta = (uint32_t)(header->only - (uint32_t *)heap);
+	header->meta = class->meta + header->page * class->meta_step;
+}
+
+/* There is no open page: the last one on CF_STUCK, of which there is one, gets an object. */
+CF_SELDOM struct cf_page *cf_open_stuck(struct cf_heap *heap, struct cf_class *class)
+{
+	struct cf_page *header = cf_page(heap, class->last[CF_STUCK]);
+
+	cf_unlink_from(heap, class, header, CF_STUCK);
+	cf_append_first(class, header);
+	return header;
 }
 
 /*
@@ -731,19 +936,15 @@ CF_INLINE void cf_begin_page(struct cf_heap *heap, struct cf_class *class, struc
  */
 CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *class)
 {
-	uint32_t stuck = class->last[CF_STUCK];
 	struct cf_page *header;
 
-	if (CF_UNLIKELY(stuck)) {
-		header = cf_page(heap, stuck);
-		cf_unlink(heap, class, header);
-	} else {
-		header = cf_take_page(heap);
-		if (!header)
-			return NULL;
-		cf_begin_page(heap, class, header);
-	}
-	cf_append(heap, class, header);
+	if (CF_WITH_PINS && CF_UNLIKELY(class->last[CF_STUCK]))
+		return cf_open_stuck(heap, class);
+	header = cf_take_page(heap);
+	if (!header)
+		return NULL;
+	cf_begin_page(heap, class, header);
+	cf_append_first(class, header);
 	return header;
 }
 
@@ -754,9 +955,9 @@ CF_INLINE struct cf_page *cf_open_page(struct cf_heap *heap, struct cf_class *cl
 static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, struct cf_page *header)
 {
 	uint32_t *meta = cf_word(heap, header->meta);
-	uint32_t row = cf_lowest(header->rows_free), index;
+	uint32_t row = cf_lowest_row(header->rows_free), index;
 
-	if (!(header->rows_used >> row & 1))
+	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, meta, row);
 	index = row * 32 + cf_lowest(meta[row]);
 	meta[row] &= meta[row] - 1;
@@ -767,8 +968,9 @@ static uint32_t cf_take_block(struct cf_heap *heap, struct cf_class *class, stru
 }
 
 /*
- * Mark a block free. A row without a used block is as if it had never been begun. The page may
- * belong to another list now: the caller sees to that.
+ * Mark a block free. A row without a used block is as if it had never been begun. If objects of the
+ * page are pinned, others of the row too perhaps, and the page belongs to another list: the caller
+ * sees to that.
  */
 CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uint32_t *meta,
 			     uint32_t index)
@@ -777,10 +979,25 @@ CF_INLINE void cf_drop_block(struct cf_class *class, struct cf_page *header, uin
 	uint32_t blocks = meta[row] | 1u << index % 32;
 
 	meta[row] = blocks;
-	header->rows_free |= 1u << row;
-	if (CF_UNLIKELY(blocks == cf_row_all(class, row)))
-		header->rows_used &= ~(1u << row);
+	header->rows_free |= CF_ROW(row);
+	if (CF_UNLIKELY(blocks == cf_row_all(class, row))) {
+		header->rows_used &= ~CF_ROW(row);
+		header->rows_movable &= ~CF_ROW(row);
+	}
 	header->used--;
+}
+
+/*
+ * What is left to do after a block was marked free, in a page that has pinned objects, and others
+ * or not. Always CF_OK.
+ */
+CF_SELDOM int cf_dropped_beside_pins(struct cf_heap *heap, struct cf_class *class,
+				     struct cf_page *header, uint32_t row)
+{
+	cf_mark_row(class, header, cf_word(heap, header->meta), row);
+	if (CF_UNLIKELY(!header->rows_movable))
+		return cf_relist(heap, class, header);
+	return CF_OK;
 }
 
 /* The last block of a page is not used any more: the page is free for anybody. Always CF_OK. */
@@ -788,14 +1005,31 @@ CF_SELDOM int cf_empty(struct cf_heap *heap, struct cf_class *class, struct cf_p
 {
 	header->used = 0;
 	header->rows_used = 0;
+	header->rows_movable = 0;
 	cf_unlink(heap, class, header);
 	cf_give_page(heap, header);
 	return CF_OK;
 }
 
+/* Take the first page of a list off it: cf_unlink_from() for a page of which it is known. */
+CF_INLINE void cf_unlink_first(struct cf_heap *heap, struct cf_class *class,
+			       struct cf_page *header, uint32_t list)
+{
+	uint32_t next = header->next;
+
+	class->nr[list]--;
+	class->first[list] = next;
+	if (next) {
+		cf_page(heap, next)->prev = 0;
+	} else {
+		class->last[list] = 0;
+		class->open = &heap->no_page;
+	}
+}
+
 /*
- * Move the object in block @index of a page on @list to block @to_index of page @to: the only thing
- * that compaction does. The block's words, its reference, and the slot that says where the block
+ * Move the object in block @index of a page on @list, the first one if that is CF_NOT_FULL, to block
+ * @to_index of page @to: the only thing that compaction does. The block's words, its reference, and the slot that says where the block
  * is: whoever has the handle notices nothing. The block that it leaves is freed, and its page with
  * it if it was the last one. Always CF_OK.
  */
@@ -813,35 +1047,18 @@ CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 	if (from->used == 1) {
 		from->used = 0;
 		from->rows_used = 0;
-		cf_unlink_from(heap, class, from, list);
+		from->rows_movable = 0;
+		if (list == CF_NOT_FULL)
+			cf_unlink_first(heap, class, from, list);
+		else
+			cf_unlink_from(heap, class, from, list);
 		cf_give_page(heap, from);
 		return CF_OK;
 	}
 	cf_drop_block(class, from, meta, index);
-	if (CF_UNLIKELY(from->used == from->pinned))
-		return cf_relist(heap, class, from);
+	if (CF_WITH_PINS && CF_UNLIKELY(from->pinned))
+		return cf_dropped_beside_pins(heap, class, from, index / 32);
 	return CF_OK;
-}
-
-/*
- * cf_fill() from a page of which some objects are pinned, not all: the first one that is not. The
- * only walk over a bitmap, of 32 rows at most, as no summary says which rows have such an object:
- * the dearest free there is.
- */
-CF_SELDOM int cf_fill_unpinned(struct cf_heap *heap, struct cf_class *class, struct cf_page *to,
-			       uint32_t to_index, struct cf_page *from)
-{
-	uint32_t *meta = cf_word(heap, from->meta);
-	uint32_t rows = from->rows_used, row, blocks;
-
-	for (;; rows &= rows - 1) {
-		row = cf_lowest(rows);
-		blocks = ~meta[row] & cf_row_all(class, row) & ~*cf_pinned_row(class, meta, row);
-		if (blocks)
-			break;
-	}
-	return cf_move(heap, class, from, CF_NOT_FULL, row * 32 + cf_lowest(blocks), to,
-		       to_index);
 }
 
 /*
@@ -852,12 +1069,10 @@ CF_SELDOM int cf_fill(struct cf_heap *heap, struct cf_class *class, struct cf_pa
 		      uint32_t to_index)
 {
 	struct cf_page *from = cf_page(heap, class->first[CF_NOT_FULL]);
-	uint32_t row = cf_lowest(from->rows_used), index;
+	uint32_t row = cf_lowest_row(from->rows_movable), index;
 
-	if (CF_UNLIKELY(from->pinned))
-		return cf_fill_unpinned(heap, class, to, to_index, from);
-	/* Blocks that do not exist are above those that do, of which one is used. */
-	index = row * 32 + cf_lowest(~*cf_word(heap, from->meta + row));
+	/* Blocks that do not exist are above those that do, of which one can be moved. */
+	index = row * 32 + cf_lowest(cf_movable(class, cf_word(heap, from->meta), row));
 	return cf_move(heap, class, from, CF_NOT_FULL, index, to, to_index);
 }
 
@@ -880,13 +1095,37 @@ CF_SELDOM int cf_give_block_of_full(struct cf_heap *heap, struct cf_class *class
 	 * such row.
 	 */
 	*cf_word(heap, header->meta + row) = 1u << index % 32;
-	header->rows_free = 1u << row;
-	if (CF_UNLIKELY(row == class->single_row))
-		header->rows_used ^= 1u << row;
+	header->rows_free = CF_ROW(row);
+	if (CF_UNLIKELY(row == class->single_row)) {
+		header->rows_used ^= CF_ROW(row);
+		header->rows_movable ^= CF_ROW(row);
+	}
 	header->used--;
 	cf_append(heap, class, header);
-	if (CF_UNLIKELY(header->used == header->pinned))
+	if (CF_WITH_PINS && CF_UNLIKELY(header->pinned))
+		return cf_dropped_beside_pins(heap, class, header, row);
+	return CF_OK;
+}
+
+/* A not-full page has lost an object: is it half full, and neither the first page nor the next? */
+CF_INLINE bool cf_for_front(const struct cf_class *class, const struct cf_page *header)
+{
+	return header->used == class->half && header->prev &&
+	       header->prev != class->first[CF_NOT_FULL];
+}
+
+/* cf_give_block() of a page that is not full, with pinned objects and others. Always CF_OK. */
+CF_SELDOM int cf_give_block_beside_pins(struct cf_heap *heap, struct cf_class *class,
+					struct cf_page *header, uint32_t index)
+{
+	uint32_t *meta = cf_word(heap, header->meta);
+
+	cf_drop_block(class, header, meta, index);
+	cf_mark_row(class, header, meta, index / 32);
+	if (!header->rows_movable)
 		return cf_relist(heap, class, header);
+	if (cf_for_front(class, header))
+		return cf_to_front(heap, class, header);
 	return CF_OK;
 }
 
@@ -902,11 +1141,10 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
 		return cf_give_block_of_full(heap, class, header, index);
 	if (CF_UNLIKELY(header->used == 1))
 		return cf_empty(heap, class, header);
+	if (CF_WITH_PINS && CF_UNLIKELY(header->pinned))
+		return cf_give_block_beside_pins(heap, class, header, index);
 	cf_drop_block(class, header, cf_word(heap, header->meta), index);
-	if (CF_UNLIKELY(header->used == header->pinned))
-		return cf_relist(heap, class, header);
-	if (CF_UNLIKELY(header->used == class->half && header->prev &&
-			header->prev != class->first[CF_NOT_FULL]))
+	if (CF_UNLIKELY(cf_for_front(class, header)))
 		return cf_to_front(heap, class, header);
 	return CF_OK;
 }
@@ -918,6 +1156,17 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
  * their locks: the fast ones, and the general ones.
  */
 
+/* The step of sizes that cf_class_for() looks up for this many units, less one. */
+CF_INLINE uint32_t cf_step(uint32_t less)
+{
+	uint32_t shift;
+
+	if (CF_LIKELY(less < CF_SINGLE))
+		return less;
+	shift = cf_log2(less) - CF_FINE_LOG2;
+	return CF_SKIPPED + (shift << CF_FINE_LOG2) + (less >> shift);
+}
+
 /*
  * The size-class for a size, NULL if it is 0 or too large. Looked up in a table, as size-classes
  * are as large as their pages allow and follow no formula: a step for each size that is small, 64
@@ -927,16 +1176,10 @@ CF_SELDOM int cf_give_block(struct cf_heap *heap, struct cf_class *class, struct
 CF_INLINE struct cf_class *cf_class_for(struct cf_heap *heap, size_t size, uint32_t max_size,
 					uint32_t unit_shift)
 {
-	uint32_t step, shift;
-
 	if (CF_UNLIKELY(size - 1 >= max_size))
 		return NULL;
-	step = (uint32_t)(size - 1) >> unit_shift;
-	if (CF_UNLIKELY(step >= CF_SINGLE)) {
-		shift = cf_log2(step) - CF_FINE_LOG2;
-		step = CF_SKIPPED + (shift << CF_FINE_LOG2) + (step >> shift);
-	}
-	return (struct cf_class *)((char *)heap + heap->class_of[step]);
+	return (struct cf_class *)((char *)heap +
+				   heap->class_of[cf_step((uint32_t)(size - 1) >> unit_shift)]);
 }
 
 /* The same in a heap of any kind; NULL for objects larger than a page too. */
@@ -961,14 +1204,20 @@ static struct cf_class *cf_class_of_spine(struct cf_heap *heap, uint32_t pages)
 CF_INLINE void cf_bind(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
 		       uint32_t *meta, uint32_t index, uint32_t slot, bool wide, cf_handle *handle)
 {
-	uint32_t tag = heap->stamp + heap->stamp_one;
+	uint32_t tag;
 
 	handle->slot = slot;
-	heap->stamp = tag;
+	if (wide) {
+		tag = *cf_tag(heap, slot);
+		meta[class->refs + index] = slot;
+	} else {
+		tag = heap->stamp + heap->stamp_one;
+		heap->stamp = tag;
+		meta[class->refs + index] = slot | tag;
+	}
 	class->objects++;
 	*cf_word(heap, slot) = cf_where(class, header, index);
 	handle->stamp = tag;
-	cf_set_ref(meta + class->refs, index, slot, tag, wide);
 }
 
 /*
@@ -990,38 +1239,35 @@ CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	return CF_OK;
 }
 
+/* No memory. */
+CF_SELDOM int cf_refuse(cf_handle *handle)
+{
+	*handle = (cf_handle){ 0, 0 };
+	return CF_ENOMEM;
+}
+
 /*
- * Whatever an allocation can need: a page to be opened, slots, block-frames. All or nothing.
- * Non-moving: with block-frames; a spine has one only, its slot.
+ * The general malloc of a non-moving heap, with block-frames; a spine has one only, its slot. All
+ * or nothing: slots are block-frames, so there is a slot if there is a block-frame.
  */
-CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bool spine,
-				cf_handle *handle)
+CF_SELDOM int cf_allocate_frames(struct cf_heap *heap, struct cf_class *class, bool spine,
+				 cf_handle *handle)
 {
 	struct cf_page *header = class->open;
 	uint32_t row, slot, where;
 
-	if (heap->nonmoving && heap->free_frames < (spine ? 1 : class->units))
-		goto none;
+	if (heap->free_frames < (spine ? 1 : class->units))
+		return cf_refuse(handle);
 	if (header == &heap->no_page) {
 		header = cf_open_page(heap, class);
 		if (!header)
-			goto none;
-	}
-	if (!heap->free_slot && !cf_more_slots(heap)) {
-		/* the page goes back to where it was: free, or stuck */
-		if (!header->used)
-			cf_empty(heap, class, header);
-		else
-			cf_relist(heap, class, header);
-		goto none;
+			return cf_refuse(handle);
 	}
 	/* From here on nothing can fail. The page is open, so it has a free row. */
-	row = cf_lowest(header->rows_free);
-	if (!(header->rows_used >> row & 1))
+	row = cf_lowest_row(header->rows_free);
+	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
-	slot = cf_take_slot(heap);
-	if (!heap->nonmoving)
-		return cf_place(heap, class, header, row, slot, heap->wide, handle);
+	slot = cf_take_slot(heap, heap->wide);
 	heap->free_frames--;
 	cf_place(heap, class, header, row, slot, heap->wide, handle);
 	/* The slot's own block-frame is the object's first one. */
@@ -1030,41 +1276,49 @@ CF_INLINE int cf_allocate_block(struct cf_heap *heap, struct cf_class *class, bo
 	if (!spine)
 		cf_take_frames(heap, where, 1, class->units);
 	return CF_OK;
-none:
-	*handle = (cf_handle){ 0, 0 };
-	return CF_ENOMEM;
-}
-
-/* The general malloc of an object up to a page, once for all of its callers. */
-CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
-{
-	return cf_allocate_block(heap, class, false, handle);
 }
 
 /*
- * cf_allocate() in a moving heap, for the first object of a page or a row. The page is free and has
- * a slot to go with it in nearly all cases: then its row and its list are known, and nothing is
- * read that was just written. What is less usual costs more: slots that have run out.
+ * There are slots, and a page to be opened that is not free, but stuck; or one that is open, of
+ * which a row has to be begun.
  */
-CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+CF_SELDOM int cf_allocate_open(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	struct cf_page *header = class->open;
+	uint32_t row;
+
+	if (CF_WITH_PINS && header == &heap->no_page)
+		header = cf_open_stuck(heap, class);
+	row = cf_lowest_row(header->rows_free);
+	if (!(header->rows_movable >> row & 1))
+		cf_begin_row(class, header, cf_word(heap, header->meta), row);
+	return cf_place(heap, class, header, row, cf_take_slot(heap, heap->wide), heap->wide, handle);
+}
+
+/*
+ * There are slots, but no open page with a row that was begun. Nearly always a free page is opened:
+ * then its row and its list are known, and nothing is read that was just written.
+ */
+CF_SELDOM int cf_allocate_begin(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
 	struct cf_page *header;
 	uint32_t *meta;
 
-	if (class->open != &heap->no_page || class->last[CF_STUCK] || !heap->free_slot)
-		return cf_allocate(heap, class, handle);
+	if (class->open != &heap->no_page || (CF_WITH_PINS && class->last[CF_STUCK]))
+		return cf_allocate_open(heap, class, handle);
 	header = cf_take_page(heap);
 	if (!header)
-		return cf_allocate(heap, class, handle);
+		return cf_refuse(handle);
 	cf_begin_page(heap, class, header);
 	header->used = 1;
 	header->rows_used = 1;
+	header->rows_movable = 1;
 	meta = cf_word(heap, header->meta);
 	meta[0] = class->first_all - 1;
 	*cf_pinned_row(class, meta, 0) = 0;
-	cf_bind(heap, class, header, meta, 0, cf_take_slot(heap), heap->wide, handle);
+	cf_bind(heap, class, header, meta, 0, cf_take_slot(heap, heap->wide), heap->wide, handle);
 	if (class->per_page > 1) {
-		cf_append(heap, class, header);
+		cf_append_first(class, header);
 	} else {
 		header->rows_free = 0;
 		header->list = CF_FULL;
@@ -1073,40 +1327,66 @@ CF_SELDOM int cf_allocate_first(struct cf_heap *heap, struct cf_class *class, cf
 }
 
 /*
- * cf_allocate() in a moving heap, what it costs nearly always: the open page has a row that was
- * begun, and there is a slot. Without an open page, no_page looks as if its row had yet to be
- * begun: so one test finds both.
+ * All slots are in use. A page of them is taken first, if there is one beside that which the object
+ * may have to open: so that neither has to be given back.
  */
-CF_INLINE int cf_allocate_fast(struct cf_heap *heap, struct cf_class *class, bool wide,
-			       cf_handle *handle)
+CF_SELDOM int cf_allocate_slots(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	if (heap->free_pages < 1u + (class->open == &heap->no_page && !class->last[CF_STUCK]))
+		return cf_refuse(handle);
+	cf_more_slots(heap);
+	return cf_allocate_begin(heap, class, handle);
+}
+
+/*
+ * The malloc of a moving heap. Nearly always the open page has a row that was begun, and there is a
+ * slot. Without an open page, no_page looks as if its row had yet to be begun; and of a row whose
+ * objects are all pinned the header has to be told that it gets one that is not: so one test finds
+ * all of them.
+ */
+CF_INLINE int cf_allocate_moving(struct cf_heap *heap, struct cf_class *class, bool wide,
+				 cf_handle *handle)
 {
 	struct cf_page *header = class->open;
-	uint32_t row = cf_lowest(header->rows_free), slot;
+	uint32_t row = cf_lowest_row(header->rows_free), slot = heap->free_slot;
 
-	if (CF_UNLIKELY(!(header->rows_used >> row & 1)))
-		return cf_allocate_first(heap, class, handle);
-	slot = cf_take_slot(heap);
 	if (CF_UNLIKELY(!slot))
-		return cf_allocate(heap, class, handle);
+		return cf_allocate_slots(heap, class, handle);
+	if (CF_UNLIKELY(!(header->rows_movable >> row & 1)))
+		return cf_allocate_begin(heap, class, handle);
+	slot = cf_take_slot(heap, wide);
 	return cf_place(heap, class, header, row, slot, wide, handle);
+}
+
+/* The general malloc of an object up to a page, once for all of its callers. */
+CF_SELDOM int cf_allocate(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	if (cf_is_nonmoving(heap))
+		return cf_allocate_frames(heap, class, false, handle);
+	return cf_allocate_moving(heap, class, heap->wide, handle);
+}
+
+/* The same for the block of a spine. */
+static int cf_allocate_spine(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
+{
+	if (cf_is_nonmoving(heap))
+		return cf_allocate_frames(heap, class, true, handle);
+	return cf_allocate(heap, class, handle);
 }
 
 /*
  * Where is the object that the handle is said to be of? False if there is none. Nothing is believed
  * that a handle leads to: each number is compared with what there is before it is used, and any
- * word of the heap may stand where a slot should be. @words are the heap's, 0 if it is not fast. A
- * page without objects has no used rows.
+ * word of the heap may stand where a slot should be; that this is one is all that was seen to. A page
+ * without objects has no used rows.
  */
-CF_INLINE bool cf_locate(struct cf_heap *heap, cf_handle handle, uint32_t words,
-			 struct cf_object *object)
+CF_INLINE bool cf_locate(struct cf_heap *heap, uint32_t slot, struct cf_object *object)
 {
 	struct cf_class *class;
 	struct cf_page *header;
 	uint32_t where, page, row;
 
-	if (CF_UNLIKELY(handle.slot >= words))
-		return false;
-	where = *cf_word(heap, handle.slot);
+	where = *cf_word(heap, slot);
 	page = where >> heap->page_shift; /* of a free slot: none */
 	if (CF_UNLIKELY(page - heap->first_page >= heap->begun_pages))
 		return false;
@@ -1137,7 +1417,7 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
 {
 	uint32_t slot;
 
-	if (!cf_locate(heap, handle, heap->words, object))
+	if (handle.slot >= heap->words || !cf_locate(heap, handle.slot, object))
 		return false;
 	slot = cf_get_ref(heap, object->meta + object->class->refs, object->index, &object->tag);
 	return slot == handle.slot && (object->tag & -heap->stamp_one) == handle.stamp;
@@ -1148,7 +1428,8 @@ static bool cf_find(struct cf_heap *heap, cf_handle handle, struct cf_object *ob
  */
 static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object *object)
 {
-	return cf_find(heap, handle, object) && cf_pins(heap, object->tag) != CF_TAIL;
+	return cf_find(heap, handle, object) &&
+	       !(CF_WITH_LARGE && cf_pins(heap, object->tag) == CF_TAIL);
 }
 
 /*
@@ -1158,11 +1439,11 @@ static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object
 CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, uint32_t slot,
 		       uint32_t frames)
 {
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		cf_give_frames(heap, object->where, 1, frames);
 		heap->free_frames++;
 	}
-	cf_give_slot(heap, slot);
+	cf_give_slot(heap, slot, heap->wide);
 	object->class->objects--;
 	cf_give_block(heap, object->class, object->header, object->index);
 }
@@ -1179,7 +1460,7 @@ CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, 
 CF_INLINE bool cf_is_large(const struct cf_heap *heap, const struct cf_object *object)
 {
 	/* Whoever asks has found the object. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
-	return cf_pins(heap, object->tag) == CF_LARGE;
+	return CF_WITH_LARGE && cf_pins(heap, object->tag) == CF_LARGE;
 }
 
 /*
@@ -1203,7 +1484,9 @@ static bool cf_find_tail(struct cf_heap *heap, const uint32_t *spine, struct cf_
 /* The pages of its own that an object has: none up to the size of a page. */
 static uint32_t cf_whole_pages(const struct cf_heap *heap, size_t size)
 {
-	return size > heap->page_bytes ? (uint32_t)(size >> heap->page_bytes_shift) : 0;
+	if (!CF_WITH_LARGE || size <= heap->page_bytes)
+		return 0;
+	return (uint32_t)(size >> heap->page_bytes_shift);
 }
 
 /* The bytes of a large object that its tail holds. */
@@ -1239,7 +1522,7 @@ static uint32_t cf_pages_for_slots(struct cf_heap *heap, uint32_t slots)
 
 	for (slot = heap->free_slot; slots && slot && slot != heap->fresh_slot; slots--)
 		slot = *cf_word(heap, slot) & ~CF_FREE;
-	return slots && (!slot || heap->end_slot - slot < slots);
+	return slots && (!slot || heap->end_slot - slot < slots * heap->slot_words);
 }
 
 /*
@@ -1255,7 +1538,7 @@ static bool cf_have_room(struct cf_heap *heap, uint32_t pages, const struct cf_c
 	pages += cf_pages_for(heap, spine, spine == tail ? 2 : 1);
 	if (tail && tail != spine)
 		pages += cf_pages_for(heap, tail, 1);
-	if (heap->nonmoving)
+	if (cf_is_nonmoving(heap))
 		return heap->free_pages >= pages && heap->free_frames >= frames;
 	return heap->free_pages >= pages + cf_pages_for_slots(heap, tail ? 2 : 1);
 }
@@ -1296,13 +1579,15 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 		cf_allocate(heap, tail_class, &tail);
 		/* It was just allocated, so it is found; the mark keeps everybody else from it. */
 		cf_find(heap, tail, &object);
-		cf_set_ref(object.meta + object.class->refs, object.index, tail.slot,
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+		cf_set_ref(heap, object.meta + object.class->refs, object.index, tail.slot,
 			   tail.stamp + CF_TAIL * heap->pin_one, heap->wide);
 		heap->tails++;
 	}
-	cf_allocate_block(heap, spine_class, true, handle);
+	cf_allocate_spine(heap, spine_class, handle);
 	cf_find(heap, *handle, &object);
-	cf_set_ref(object.meta + object.class->refs, object.index, handle->slot,
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+	cf_set_ref(heap, object.meta + object.class->refs, object.index, handle->slot,
 		   handle->stamp + CF_LARGE * heap->pin_one, heap->wide);
 	spine = cf_spine(heap, &object);
 	spine[CF_SPINE_SLOT] = handle->slot;
@@ -1312,9 +1597,9 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 	spine[CF_SPINE_TAIL_STAMP] = tail.stamp;
 	heap->large_pages += pages - without;
 	for (i = without; i < pages; i++) {
-		header = cf_take_page(heap);
+		header = cf_take_plain_page(heap);
 		spine[CF_SPINE_FIRST + i] = header->page;
-		if (heap->nonmoving)
+		if (cf_is_nonmoving(heap))
 			cf_take_frames(heap, header->where, 0, heap->page_mask + 1);
 	}
 	return CF_OK;
@@ -1330,7 +1615,7 @@ CF_INLINE int cf_allocate_any(struct cf_heap *heap, struct cf_class *class, size
 	if (CF_LIKELY(class))
 		return cf_allocate(heap, class, handle);
 	*handle = (cf_handle){ 0, 0 };
-	if (size - 1 >= heap->max_size)
+	if (!CF_WITH_LARGE || size - 1 >= heap->max_size)
 		return CF_ESIZE;
 	return cf_allocate_large(heap, align, size, without, handle);
 }
@@ -1353,7 +1638,7 @@ CF_SELDOM void cf_release_large(struct cf_heap *heap, const struct cf_object *ob
 		if (!spine[CF_SPINE_FIRST + i])
 			continue;
 		header = cf_page(heap, spine[CF_SPINE_FIRST + i]);
-		if (heap->nonmoving)
+		if (cf_is_nonmoving(heap))
 			cf_give_frames(heap, header->where, 0, heap->page_mask + 1);
 		cf_give_page(heap, header);
 		heap->large_pages--;
@@ -1363,6 +1648,7 @@ CF_SELDOM void cf_release_large(struct cf_heap *heap, const struct cf_object *ob
 	if (tail.slot) {
 		heap->tails--;
 		cf_find(heap, tail, &found);
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		cf_release(heap, &found, tail.slot, found.class->units);
 	}
 }
@@ -1390,10 +1676,13 @@ CF_INLINE void cf_release_any(struct cf_heap *heap, const struct cf_object *obje
  */
 CF_INLINE uint32_t cf_pins_of(struct cf_heap *heap, const struct cf_object *object)
 {
+	if (!CF_WITH_PINS)
+		return 0;
 	return cf_is_large(heap, object) ? cf_spine(heap, object)[CF_SPINE_PINS] :
 					   cf_pins(heap, object->tag);
 }
 
+#if CF_WITH_PINS || CF_WITH_REMOTE
 /*
  * Keep the bitmap and the counts of an object's first pin, or of its last. The page may belong to
  * another list now: the caller sees to that.
@@ -1404,10 +1693,16 @@ static void cf_set_pinned(struct cf_object *object, bool pinned)
 	uint32_t *row = cf_pinned_row(class, object->meta, object->index / 32);
 
 	*row ^= 1u << object->index % 32;
-	object->header->pinned += pinned ? 1 : UINT32_MAX;
+	if (pinned)
+		cf_mark_row(class, object->header, object->meta, object->index / 32);
+	else
+		object->header->rows_movable |= CF_ROW(object->index / 32);
+	object->header->pinned = (cf_count)(object->header->pinned + (pinned ? 1u : UINT32_MAX));
 	class->pinned += pinned ? 1 : UINT32_MAX;
 }
+#endif
 
+#if CF_WITH_PINS
 /*
  * An object of a page on CF_STUCK can be moved again: then the page would be one not-full page
  * more. If there are as many as there may be, the object moves away at once, and the page is stuck
@@ -1431,10 +1726,12 @@ static void cf_count_pin(struct cf_heap *heap, struct cf_object *object, uint32_
 	if (cf_is_large(heap, object))
 		cf_spine(heap, object)[CF_SPINE_PINS] += by;
 	else
-		cf_set_ref(object->meta + object->class->refs, object->index, slot,
+		cf_set_ref(heap, object->meta + object->class->refs, object->index, slot,
 			   object->tag + by * heap->pin_one, heap->wide);
 }
+#endif
 
+#if CF_WITH_PINS || CF_WITH_REMOTE
 /*
  * The first pin is set, or the last one taken away: of the tail, if the object is large, as its
  * pages do not move anyway. Makes the object the one that is pinned; false if there is none to
@@ -1449,6 +1746,7 @@ static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool 
 	cf_set_pinned(object, pinned);
 	return true;
 }
+#endif
 
 /* ------ remote frees -------------------------------------------------------------------------- */
 
@@ -1457,17 +1755,17 @@ static bool cf_mark_pinned(struct cf_heap *heap, struct cf_object *object, bool 
  * the owner ever changes the heap, so no operation of its own has to wait for anybody, nor has any
  * of theirs.
  *
- * Both ends of the ring are counters that wrap. remote_begun counts entries that were given out: a
- * core takes the next one by a compare-and-swap, and has it alone from then on. remote_done counts
+ * Both ends of the ring are counters that wrap. begun counts entries that were given out: a
+ * core takes the next one by a compare-and-swap, and has it alone from then on. done counts
  * those that the owner has emptied. An entry is filled when its slot is not 0: so a core may have
  * taken an entry and not have filled it yet, and the owner stops there until it has. An entry is
- * emptied before remote_done says so, as that is what lets it be given out again.
+ * emptied before done says so, as that is what lets it be given out again.
  */
 
 /* The other cores' end: an entry is taken, then filled, its slot last. */
 int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 {
-#if CF_ATOMIC
+#if CF_WITH_REMOTE
 	struct cf_remote *entry;
 	uint32_t begun, done;
 
@@ -1478,20 +1776,20 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 	for (;;) {
 		/*
 		 * In this order, so that entries given out are never fewer than those emptied.
-		 * Pairs with the store in cf_drain_locked().
+		 * Pairs with the store in cf_drain_one().
 		 */
-		done = __atomic_load_n(&heap->remote_done, __ATOMIC_ACQUIRE);
-		begun = __atomic_load_n(&heap->remote_begun, __ATOMIC_RELAXED);
+		done = __atomic_load_n(&heap->ring->done, __ATOMIC_ACQUIRE);
+		begun = __atomic_load_n(&heap->ring->begun, __ATOMIC_RELAXED);
 		if (begun - done < heap->remote_size) {
-			if (__atomic_compare_exchange_n(&heap->remote_begun, &begun, begun + 1,
+			if (__atomic_compare_exchange_n(&heap->ring->begun, &begun, begun + 1,
 							true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 				break;
-		} else if (__atomic_load_n(&heap->remote_done, __ATOMIC_RELAXED) == done) {
+		} else if (__atomic_load_n(&heap->ring->done, __ATOMIC_RELAXED) == done) {
 			/* nothing was emptied between the two */
 			return CF_EAGAIN;
 		}
 	}
-	entry = &heap->remote[begun & (heap->remote_size - 1)];
+	entry = &heap->ring->entries[begun & (heap->remote_size - 1)];
 	entry->stamp = handle.stamp;
 	__atomic_store_n(&entry->slot, handle.slot, __ATOMIC_RELEASE);
 	return CF_OK;
@@ -1503,50 +1801,41 @@ int cf_free_remote(struct cf_heap *heap, cf_handle handle)
 }
 
 /*
- * The owner's end: free objects of the ring, @most of them. Returns how many there were. What is no
- * object, or pinned by more than the core that gave it back, is counted, as nobody is there to be
- * told.
+ * The owner's end: free an object of the ring; false if there is none. What is no object, or pinned
+ * by more than the core that gave it back, is counted, as nobody is there to be told.
  */
-static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
+CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 {
-	uint32_t done = 0;
-#if CF_ATOMIC
+#if CF_WITH_REMOTE
+	struct cf_remote *entry = &heap->ring->entries[heap->ring->done & (heap->remote_size - 1)];
+	struct cf_object object, pinned;
+	cf_handle handle;
 
-	for (; done < most; done++) {
-		struct cf_remote *entry =
-			&heap->remote[heap->remote_done & (heap->remote_size - 1)];
-		struct cf_object object, pinned;
-		cf_handle handle;
-
-		/*
-		 * Pairs with the store that ends cf_free_remote(): what was done to the object, and
-		 * the stamp.
-		 */
-		handle.slot = __atomic_load_n(&entry->slot, __ATOMIC_ACQUIRE);
-		if (!handle.slot)
-			break;
-		handle.stamp = entry->stamp;
-		__atomic_store_n(&entry->slot, 0, __ATOMIC_RELAXED);
-		/* Pairs with the load in cf_free_remote(): who sees this finds the entry empty. */
-		__atomic_store_n(&heap->remote_done, heap->remote_done + 1, __ATOMIC_RELEASE);
-		if (!cf_find_own(heap, handle, &object) || cf_pins_of(heap, &object) > 1) {
-			heap->remote_failed++;
-			continue;
-		}
-		/*
-		 * The pin that kept it where it is for the other core. Not unpinned: it would move
-		 * before it is freed.
-		 */
-		pinned = object;
-		if (cf_pins_of(heap, &object))
-			cf_mark_pinned(heap, &pinned, false);
-		cf_release_any(heap, &object, handle.slot);
+	/* Pairs with the store that ends cf_free_remote(): what was done to the object, and the stamp. */
+	handle.slot = __atomic_load_n(&entry->slot, __ATOMIC_ACQUIRE);
+	if (!handle.slot)
+		return false;
+	handle.stamp = entry->stamp;
+	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELAXED);
+	/* Pairs with the load in cf_free_remote(): who sees this finds the entry empty. */
+	__atomic_store_n(&heap->ring->done, heap->ring->done + 1, __ATOMIC_RELEASE);
+	if (!cf_find_own(heap, handle, &object) || cf_pins_of(heap, &object) > 1) {
+		heap->remote_failed++;
+		return true;
 	}
+	/*
+	 * The pin that kept it where it is for the other core. Not unpinned: it would move before it
+	 * is freed.
+	 */
+	pinned = object;
+	if (cf_pins_of(heap, &object))
+		cf_mark_pinned(heap, &pinned, false);
+	cf_release_any(heap, &object, handle.slot);
+	return true;
 #else
 	(void)heap;
-	(void)most;
+	return false;
 #endif
-	return done;
 }
 
 /*
@@ -1556,8 +1845,8 @@ static uint32_t cf_drain_locked(struct cf_heap *heap, size_t most)
 CF_INLINE void cf_enter(struct cf_heap *heap)
 {
 	cf_lock(heap);
-	if (heap->remote_size)
-		cf_drain_locked(heap, CF_DRAINED);
+	if (CF_WITH_REMOTE && CF_UNLIKELY(heap->remote_size) && cf_drain_one(heap))
+		cf_drain_one(heap);
 }
 
 size_t cf_drain(struct cf_heap *heap, size_t most)
@@ -1565,8 +1854,9 @@ size_t cf_drain(struct cf_heap *heap, size_t most)
 	size_t done = 0;
 
 	cf_lock(heap);
-	if (heap->remote_size)
-		done = cf_drain_locked(heap, most);
+	if (CF_WITH_REMOTE && heap->remote_size)
+		while (done < most && cf_drain_one(heap))
+			done++;
 	cf_unlock(heap);
 	return done;
 }
@@ -1588,6 +1878,7 @@ CF_SELDOM int cf_malloc_any(struct cf_heap *heap, struct cf_class *class, size_t
 	return status;
 }
 
+#if CF_WITH_FAST
 /*
  * What cf_malloc() has no time to tell apart: a wide heap, which is as fast but for this second
  * look; a heap that is not moving, has lock hooks or remote frees; a size for which there is no
@@ -1598,9 +1889,10 @@ CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *hand
 	struct cf_class *class = cf_class_for(heap, size, heap->wide_size, 2);
 
 	if (CF_LIKELY(class))
-		return cf_allocate_fast(heap, class, true, handle);
+		return cf_allocate_moving(heap, class, true, handle);
 	return cf_malloc_any(heap, cf_class_of_size(heap, size), 1, size, handle);
 }
+#endif
 
 /*
  * In a heap that is not fast, fast_size is 0, so that no size has a class: one test for the size
@@ -1608,11 +1900,15 @@ CF_SELDOM int cf_malloc_other(struct cf_heap *heap, size_t size, cf_handle *hand
  */
 int cf_malloc(struct cf_heap *heap, size_t size, cf_handle *handle)
 {
+#if CF_WITH_FAST
 	struct cf_class *class = cf_class_for(heap, size, heap->fast_size, 2);
 
 	if (CF_LIKELY(class))
-		return cf_allocate_fast(heap, class, false, handle);
+		return cf_allocate_moving(heap, class, false, handle);
 	return cf_malloc_other(heap, size, handle);
+#else
+	return cf_malloc_any(heap, cf_class_of_size(heap, size), 1, size, handle);
+#endif
 }
 
 /* All blocks of a size-class are aligned alike, so the right one is all that has to be found. */
@@ -1667,7 +1963,7 @@ static void *cf_piece(struct cf_heap *heap, const struct cf_object *object, size
 	*length = 0;
 	if (offset >= end)
 		return NULL;
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		slot = *cf_word(heap, where + (uint32_t)(offset >> heap->unit_shift));
 		end = (size_t)1 << heap->unit_shift;
 		offset &= end - 1;
@@ -1676,6 +1972,25 @@ static void *cf_piece(struct cf_heap *heap, const struct cf_object *object, size
 	}
 	*length = end - offset;
 	return (char *)heap + ((size_t)where << 2) + offset;
+}
+
+void *cf_deref_checked(const struct cf_heap *heap, cf_handle handle, size_t offset,
+		       uint32_t block_size)
+{
+	struct cf_heap *of = (struct cf_heap *)(uintptr_t)heap;
+	size_t end, length;
+	struct cf_object object;
+	char *start;
+
+	if (block_size != (cf_is_nonmoving(of) ? 1u << of->unit_shift : 0) ||
+	    !cf_find_own(of, handle, &object) || cf_is_large(of, &object))
+		CF_FAULT();
+	end = cf_usable(of, &object);
+	if (offset > end)
+		CF_FAULT();
+	/* behind the last byte there is no piece */
+	start = (char *)cf_piece(of, &object, offset < end ? offset : end - 1, &length);
+	return start + (offset == end);
 }
 
 int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle)
@@ -1720,9 +2035,13 @@ CF_INLINE int cf_free_locked(struct cf_heap *heap, cf_handle handle)
 	return CF_OK;
 }
 
-/* The general way, for all heaps and objects. */
-CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
+/*
+ * The general way, for all heaps and objects. This and the next take a handle as one number, slot
+ * below stamp: so compilers leave it in its register.
+ */
+CF_SELDOM int cf_free_any(struct cf_heap *heap, uint64_t number)
 {
+	cf_handle handle = { (uint32_t)number, (uint32_t)(number >> 32) };
 	int status;
 
 	cf_enter(heap);
@@ -1731,33 +2050,37 @@ CF_SELDOM int cf_free_any(struct cf_heap *heap, cf_handle handle)
 	return status;
 }
 
-CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle);
+#if CF_WITH_FAST
+CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number);
 
 /*
  * cf_free_any() in a moving heap without lock hooks and remote frees, for an object that is not
  * pinned, nor a spine or a tail: all of these have more in their references than slot and stamp. In
- * any other case the general way finds out what there is to say.
+ * any other case the general way finds out what there is to say. The first test finds a heap that
+ * is not fast, too.
  */
-CF_INLINE int cf_free_fast(struct cf_heap *heap, cf_handle handle, uint32_t words, bool wide)
+CF_INLINE int cf_free_fast(struct cf_heap *heap, uint64_t number, uint32_t words, bool wide)
 {
+	uint32_t slot = (uint32_t)number, stamp = (uint32_t)(number >> 32);
 	struct cf_object object;
 
-	if (CF_UNLIKELY(handle.stamp & heap->stamp_low ||
-			!cf_locate(heap, handle, words, &object) ||
-			!cf_ref_is(object.meta + object.class->refs, object.index, handle, wide)))
-		return wide ? cf_free_any(heap, handle) : cf_free_other(heap, handle);
-	cf_give_slot(heap, handle.slot);
+	if (CF_UNLIKELY(slot >= words || stamp & heap->stamp_low ||
+			!cf_locate(heap, slot, &object) ||
+			!cf_ref_is(heap, object.meta + object.class->refs, object.index, slot, stamp, wide)))
+		return wide ? cf_free_any(heap, number) : cf_free_other(heap, number);
+	cf_give_slot(heap, slot, wide);
 	object.class->objects--;
 	return cf_give_block(heap, object.class, object.header, object.index);
 }
 
 /* A wide heap has its own fast way; what is not fast has 0 for both numbers of words. */
-CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
+CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number)
 {
 	if (heap->wide_words)
-		return cf_free_fast(heap, handle, heap->wide_words, true);
-	return cf_free_any(heap, handle);
+		return cf_free_fast(heap, number, heap->wide_words, true);
+	return cf_free_any(heap, number);
 }
+#endif
 
 /*
  * In a heap that is not fast, fast_words is 0, so that no slot is in the heap: one test for the
@@ -1765,7 +2088,13 @@ CF_SELDOM int cf_free_other(struct cf_heap *heap, cf_handle handle)
  */
 int cf_free(struct cf_heap *heap, cf_handle handle)
 {
-	return cf_free_fast(heap, handle, heap->fast_words, false);
+	uint64_t number = handle.slot | (uint64_t)handle.stamp << 32;
+
+#if CF_WITH_FAST
+	return cf_free_fast(heap, number, heap->fast_words, false);
+#else
+	return cf_free_any(heap, number);
+#endif
 }
 
 /*
@@ -1781,7 +2110,7 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 	struct cf_page *header = class->open;
 	uint32_t index, where;
 
-	if (heap->nonmoving && heap->free_frames < class->units - common)
+	if (cf_is_nonmoving(heap) && heap->free_frames < class->units - common)
 		return CF_ENOMEM;
 	if (header == &heap->no_page)
 		header = cf_open_page(heap, class);
@@ -1790,11 +2119,11 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 	index = cf_take_block(heap, class, header);
 	where = cf_where(class, header, index);
 	CF_COPY(cf_word(heap, where), cf_word(heap, object->where), common);
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		cf_give_frames(heap, object->where, common, old->units);
 		cf_take_frames(heap, where, common, class->units);
 	}
-	cf_set_ref(cf_word(heap, header->meta) + class->refs, index, slot, object->tag, heap->wide);
+	cf_set_ref(heap, cf_word(heap, header->meta) + class->refs, index, slot, object->tag, heap->wide);
 	*cf_word(heap, slot) = where;
 	class->objects++;
 	old->objects--;
@@ -1855,14 +2184,14 @@ static int cf_change_large(struct cf_heap *heap, struct cf_object *old, cf_handl
 	cf_copy_from(heap, old, &object, (size_t)common * heap->page_bytes);
 
 	/* The new one gets the old one's handle, which is freed as if it had the other. */
-	cf_set_ref(object.meta + object.class->refs, object.index, handle.slot,
+	cf_set_ref(heap, object.meta + object.class->refs, object.index, handle.slot,
 		   handle.stamp + (object.tag & heap->stamp_low), heap->wide);
 	*cf_word(heap, handle.slot) = object.where;
-	if (heap->nonmoving && !cf_is_large(heap, &object))
+	if (cf_is_nonmoving(heap) && !cf_is_large(heap, &object))
 		/* a slot is a block-frame: that of the object's first bytes */
 		CF_COPY(cf_frame(heap, handle.slot), cf_frame(heap, other.slot),
 			1u << (heap->unit_shift - 2));
-	if (heap->nonmoving || cf_is_large(heap, &object))
+	if (cf_is_nonmoving(heap) || cf_is_large(heap, &object))
 		*cf_word(heap, object.where) = handle.slot;
 	cf_release_any(heap, old, other.slot);
 	return CF_OK;
@@ -1884,7 +2213,7 @@ int cf_realloc(struct cf_heap *heap, cf_handle handle, size_t size)
 		status = CF_EPINNED;
 	else if (size - 1 >= heap->max_size)
 		status = CF_ESIZE;
-	else if (!class || cf_is_large(heap, &object))
+	else if (CF_WITH_LARGE && (!class || cf_is_large(heap, &object)))
 		status = cf_change_large(heap, &object, handle, size);
 	else if (class != object.class)
 		status = cf_change_class(heap, &object, handle.slot, class);
@@ -1937,6 +2266,7 @@ void *cf_at(struct cf_heap *heap, cf_handle handle, size_t offset, size_t *lengt
  * went.
  */
 
+#if CF_WITH_PINS
 int cf_pin(struct cf_heap *heap, cf_handle handle)
 {
 	struct cf_object object;
@@ -1984,6 +2314,7 @@ out:
 	cf_unlock(heap);
 	return status;
 }
+#endif
 
 /* ------ deferred compaction ------------------------------------------------------------------- */
 
@@ -2007,7 +2338,7 @@ size_t cf_debt(struct cf_heap *heap)
 
 	cf_lock(heap);
 	for (i = 0; i < heap->nr_classes; i++)
-		debt += cf_class_debt(&heap->classes[i]);
+		debt += cf_class_debt(&cf_classes(heap)[i]);
 	cf_unlock(heap);
 	return debt;
 }
@@ -2018,7 +2349,7 @@ size_t cf_debt(struct cf_heap *heap)
  */
 size_t cf_compact(struct cf_heap *heap, size_t budget)
 {
-	struct cf_class *class = heap->classes, *end = class + heap->nr_classes;
+	struct cf_class *class = cf_classes(heap), *end = class + heap->nr_classes;
 	struct cf_page *to;
 	size_t bytes, moved = 0;
 
@@ -2047,7 +2378,7 @@ size_t cf_max_size(const struct cf_heap *heap)
 
 size_t cf_max_contiguous(const struct cf_heap *heap)
 {
-	return heap->nonmoving ? (size_t)1 << heap->unit_shift : heap->page_bytes;
+	return cf_is_nonmoving(heap) ? (size_t)1 << heap->unit_shift : heap->page_bytes;
 }
 
 unsigned int cf_class_count(const struct cf_heap *heap)
@@ -2058,12 +2389,12 @@ unsigned int cf_class_count(const struct cf_heap *heap)
 size_t cf_class_size(const struct cf_heap *heap, unsigned int index)
 {
 	return index < heap->nr_classes ?
-		       (size_t)heap->classes[index].units << heap->unit_shift : 0;
+		       (size_t)cf_classes(heap)[index].units << heap->unit_shift : 0;
 }
 
 unsigned int cf_class_per_page(const struct cf_heap *heap, unsigned int index)
 {
-	return index < heap->nr_classes ? heap->classes[index].per_page : 0;
+	return index < heap->nr_classes ? cf_classes(heap)[index].per_page : 0;
 }
 
 int cf_class_of(const struct cf_heap *heap, size_t size)
@@ -2071,7 +2402,7 @@ int cf_class_of(const struct cf_heap *heap, size_t size)
 	const struct cf_class *class =
 		cf_class_of_size((struct cf_heap *)(uintptr_t)heap, size);
 
-	return class ? (int)(class - heap->classes) : -1;
+	return class ? (int)(class - cf_classes(heap)) : -1;
 }
 
 /*
@@ -2091,9 +2422,10 @@ static uint32_t cf_worst_pages(const struct cf_heap *heap, const struct cf_class
 /* Pages for slots of @objects, beyond those that there are. */
 static uint32_t cf_slot_pages(const struct cf_heap *heap, uint32_t objects)
 {
-	uint32_t pages = (objects + heap->page_mask) >> heap->page_shift;
+	uint32_t words = (objects + heap->retired) * heap->slot_words;
+	uint32_t pages = (words + heap->page_mask) >> heap->page_shift;
 
-	return heap->nonmoving || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
+	return cf_is_nonmoving(heap) || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
 }
 
 /*
@@ -2107,11 +2439,11 @@ static uint64_t cf_worst_with(const struct cf_heap *heap, const struct cf_class 
 	uint32_t i, objects, all = 0;
 
 	for (i = 0; i < heap->nr_classes; i++) {
-		objects = heap->classes[i].objects;
-		objects += class == &heap->classes[i] ? more : 0;
-		objects += spine == &heap->classes[i] ? more : 0;
+		objects = cf_classes(heap)[i].objects;
+		objects += class == &cf_classes(heap)[i] ? more : 0;
+		objects += spine == &cf_classes(heap)[i] ? more : 0;
 		all += objects;
-		pages += cf_worst_pages(heap, &heap->classes[i], objects);
+		pages += cf_worst_pages(heap, &cf_classes(heap)[i], objects);
 	}
 	return pages + cf_slot_pages(heap, all);
 }
@@ -2129,7 +2461,7 @@ size_t cf_bound(struct cf_heap *heap, size_t size)
 	cf_lock(heap);
 	frames = (whole << heap->page_shift) + (class ? class->units : 0) + !!spine;
 	/* A size has whole pages, or a size-class, or both: so neither can be missing here. */
-	if (heap->nonmoving)
+	if (cf_is_nonmoving(heap))
 		high = heap->free_frames / frames; /* NOLINT(clang-analyzer-core.DivideZero) */
 	else if (whole)
 		high = heap->pages / whole;
@@ -2162,20 +2494,21 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 	/* a tail is no object of its own, and pinned instead of its spine */
 	stats->objects = (size_t)0 - heap->tails;
 	stats->pinned = heap->bare_pinned;
-	stats->free_blocks = heap->nonmoving ? heap->free_frames : 0;
+	stats->free_blocks = cf_is_nonmoving(heap) ? heap->free_frames : 0;
 	stats->moves = 0;
 	stats->moved_bytes = 0;
 	for (i = 0; i < heap->nr_classes; i++) {
-		stats->not_full_pages += heap->classes[i].nr[CF_NOT_FULL];
-		stats->stuck_pages += heap->classes[i].nr[CF_STUCK];
-		stats->objects += heap->classes[i].objects;
-		stats->pinned += heap->classes[i].pinned;
-		stats->moves += heap->classes[i].moves;
-		stats->moved_bytes += (uint64_t)heap->classes[i].moves * heap->classes[i].units * 4;
+		stats->not_full_pages += cf_classes(heap)[i].nr[CF_NOT_FULL];
+		stats->stuck_pages += cf_classes(heap)[i].nr[CF_STUCK];
+		stats->objects += cf_classes(heap)[i].objects;
+		stats->pinned += cf_classes(heap)[i].pinned;
+		stats->moves += cf_classes(heap)[i].moves;
+		stats->moved_bytes += (uint64_t)cf_classes(heap)[i].moves * cf_classes(heap)[i].units * 4;
 	}
 	cf_unlock(heap);
 }
 
+#if CF_WITH_CHECKS
 /* ------ invariants ---------------------------------------------------------------------------- */
 
 /* What the heap consists of, counted. */
@@ -2236,7 +2569,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 		uint32_t row = index / 32, bit = 1u << index % 32, slot, pins_of;
 		bool pinned, should_be;
 
-		if (!(header->rows_used & 1u << row))
+		if (!(header->rows_used & CF_ROW(row)))
 			continue;
 		pinned = (*cf_pinned_row(class, meta, row) & bit) != 0;
 		if (meta[row] & bit) {
@@ -2247,7 +2580,7 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 		slot = cf_get_ref(heap, meta + class->refs, index, &object.tag);
 		if (*cf_word(heap, slot) != object.where)
 			return "a block's slot says where the block is";
-		if (heap->nonmoving && *cf_word(heap, object.where) != slot)
+		if (cf_is_nonmoving(heap) && *cf_word(heap, object.where) != slot)
 			return "the slot of a block is that of its first block-frame";
 		used++;
 		pins += pinned ? 1 : 0;
@@ -2264,11 +2597,15 @@ static const char *cf_verify_page(struct cf_heap *heap, struct cf_page *header,
 			return "a block's pins agree with the bitmap";
 	}
 	for (index = 0; index <= class->last_row; index++) {
-		bool any_free = !(header->rows_used & 1u << index) || meta[index];
-		bool marked_free = (header->rows_free & 1u << index) != 0;
+		bool any_free = !(header->rows_used & CF_ROW(index)) || meta[index];
+		bool marked_free = (header->rows_free & CF_ROW(index)) != 0;
 
-		if (header->rows_used & 1u << index && meta[index] == cf_row_all(class, index))
+		if (header->rows_used & CF_ROW(index) && meta[index] == cf_row_all(class, index))
 			return "a row marked used has a used block";
+		if ((header->rows_used >> index & 1 &&
+		     cf_movable(class, meta, index) & cf_row_all(class, index)) !=
+		    (header->rows_movable >> index & 1))
+			return "a row marked movable has an object that is not pinned";
 		if (any_free != marked_free)
 			return "a row marked free has a free block";
 	}
@@ -2314,9 +2651,10 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
  */
 const char *cf_verify(struct cf_heap *heap)
 {
-	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS] = { 0, 0, 0 };
+	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS + 1] = { 0, 0, 0 };
 	uint32_t others = 0, total = 0;
-	uint32_t slots = heap->fresh_slot ? heap->end_slot - heap->fresh_slot : 0;
+	uint32_t slots = heap->fresh_slot ?
+		(heap->end_slot - heap->fresh_slot) / heap->slot_words : 0;
 	struct cf_census census = { 0, 0, 0, 0, 0 };
 	const char *wrong = NULL;
 
@@ -2334,7 +2672,7 @@ const char *cf_verify(struct cf_heap *heap)
 		listed[header->list]++;
 	}
 	for (i = 0; i < heap->nr_classes && !wrong; i++) {
-		struct cf_class *class = &heap->classes[i];
+		struct cf_class *class = &cf_classes(heap)[i];
 
 		wrong = cf_verify_class(heap, class);
 		objects -= class->objects;
@@ -2357,15 +2695,17 @@ const char *cf_verify(struct cf_heap *heap)
 			wrong = "a slot on the list of free slots is free";
 		slot = *cf_word(heap, slot) & ~CF_FREE;
 	}
-	if (!wrong && heap->nonmoving &&
+	if (!wrong && cf_is_nonmoving(heap) &&
 	    (slots != heap->free_frames ||
-	     census.frames + slots != heap->end_slot - heap->first_slot))
+	     census.frames + slots + heap->retired != heap->end_slot - heap->first_slot))
 		wrong = "each block-frame is an object's or free";
-	if (!wrong && !heap->nonmoving && total + slots != heap->handle_pages << heap->page_shift)
+	if (!wrong && !cf_is_nonmoving(heap) && (total + slots + heap->retired) * heap->slot_words !=
+					       heap->handle_pages << heap->page_shift)
 		wrong = "each slot is an object's or free";
 	cf_unlock(heap);
 	return wrong;
 }
+#endif /* CF_WITH_CHECKS */
 
 /* ------ making a heap ------------------------------------------------------------------------- */
 
@@ -2374,19 +2714,27 @@ const char *cf_verify(struct cf_heap *heap)
  * heap is made in constant time, however large its buffer is.
  */
 
-/* Bytes for the two bitmaps of so many blocks and for their references, in multiples of 8. */
-static uint32_t cf_meta_bytes(uint32_t blocks, uint32_t ref_bytes)
+/* Bytes for the two bitmaps of so many blocks and for their references. */
+static uint32_t cf_meta_bytes(uint32_t blocks)
 {
-	return ((blocks + 31) / 32 * 8 + blocks * ref_bytes + 7) & ~7u;
+	return (blocks + 31) / 32 * 8 + blocks * 4;
+}
+
+/* Bytes for them in the page: none if there is room aside. */
+static uint32_t cf_meta_inside(const struct cf_heap *heap, uint32_t blocks)
+{
+	uint32_t bytes = cf_meta_bytes(blocks);
+
+	return bytes > 4 * heap->aside_words ? bytes : 0;
 }
 
 /* Blocks of @units words that a page has room for, with what describes them. */
-static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_bytes)
+static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units)
 {
 	uint32_t bytes = 4u << heap->page_shift;
-	uint32_t blocks = bytes / (units * 4 + ref_bytes);
+	uint32_t blocks = bytes / (units * 4);
 
-	while (blocks > 1 && blocks * units * 4 + cf_meta_bytes(blocks, ref_bytes) > bytes)
+	while (blocks > 1 && blocks * units * 4 + cf_meta_inside(heap, blocks) > bytes)
 		blocks--;
 	return blocks;
 }
@@ -2397,51 +2745,50 @@ static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units, uint32_t ref_
  */
 static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t units)
 {
-	uint32_t ref_bytes = heap->wide ? 8 : 4;
 	uint32_t words = heap->page_mask + 1;
-	uint32_t blocks = cf_fit(heap, units, ref_bytes);
+	uint32_t blocks = cf_fit(heap, units);
 	uint32_t rows, meta, more;
 
-	if (blocks <= 1) {
-		class->per_page = 1;
-		class->units = heap->nonmoving ? units : words;
-	} else {
-		class->per_page = blocks;
-		meta = cf_meta_bytes(blocks, ref_bytes);
-		/*
-		 * What is left over is for the blocks, in steps that keep them aligned to 16 bytes.
-		 */
-		more = heap->nonmoving ? 0 : (words - meta / 4) / blocks & ~3u;
-		class->units = more > units ? more : units;
-		class->meta = words - meta / 4;
-	}
+	class->per_page = blocks;
+	meta = cf_meta_inside(heap, blocks);
+	/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
+	more = cf_is_nonmoving(heap) ? 0 : (words - meta / 4) / blocks & ~3u;
+	class->units = more > units ? more : units;
+	/* of those aside the place is known later, see cf_lay_out() */
+	class->meta = meta ? words - meta / 4 : 0;
+	class->meta_step = meta ? words : heap->aside_words;
 	rows = (class->per_page + 31) / 32;
-	class->half = class->per_page / 2;
-	class->rows_all = UINT32_MAX >> (32 - rows);
-	class->last_row = rows - 1;
+	class->half = (cf_count)(class->per_page / 2);
+	class->rows_all = (cf_rows)-1 >> (CF_MAX_ROWS - rows);
+	class->last_row = (cf_count)(rows - 1);
 	class->last_all = UINT32_MAX >> (rows * 32 - class->per_page);
 	class->first_all = cf_row_all(class, 0);
-	class->single_row = class->last_all == 1 ? class->last_row : UINT32_MAX;
-	class->refs = rows * 2;
+	class->single_row = class->last_all == 1 ? class->last_row : (cf_count)-1;
+	class->refs = (cf_count)(rows * 2);
 	class->inverse = (0x10000u + class->units - 1) / class->units;
 }
 
 /*
  * The size-classes, from the smallest blocks to a whole page, and the table by which cf_class_for()
- * finds them. It goes through the steps of that table: a step whose sizes the last class is too
- * small for makes a new one, which may serve the steps that follow too.
+ * finds them: both lie behind the heap itself. It goes through the steps of that table: a step whose
+ * sizes the last class is too small for makes a new one, which may serve the steps that follow too.
+ * Returns the bytes from the heap to their end; 0 if that is more than @most.
  */
-static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config)
+static size_t cf_make_classes(struct cf_heap *heap, const struct cf_config *config, size_t most)
 {
 	uint32_t words = heap->page_mask + 1;
-	uint32_t least = heap->nonmoving ? 1 : CF_MIN_UNITS;
+	uint32_t least = cf_is_nonmoving(heap) ? 1 : CF_MIN_UNITS;
 	uint32_t step, shift, coarse, units = 0;
+	size_t end = sizeof(*heap) + (cf_step(words - 1) + 1) * sizeof(heap->class_of[0]);
+
+	end = (end + sizeof(size_t) - 1) & ~(sizeof(size_t) - 1);
+	heap->classes = (uint32_t)end;
 
 	/* A page has no more blocks than CF_MAX_ROWS rows have bits. */
 	if (least < words / (CF_MAX_ROWS * 32))
 		least = words / (CF_MAX_ROWS * 32);
 	for (step = 0; units < words; step++) {
-		struct cf_class *class = &heap->classes[heap->nr_classes];
+		struct cf_class *class = cf_classes(heap) + heap->nr_classes;
 		uint16_t max_not_full = config->max_not_full;
 
 		/* the largest size, in units, that cf_class_for() sends here */
@@ -2452,6 +2799,10 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 		}
 		units = units < least ? least : cf_min(units, words);
 		if (!heap->nr_classes || units > class[-1].units) {
+			end += sizeof(*class);
+			if (end > most)
+				return 0;
+			cf_clear((uint32_t *)class, sizeof(*class) / 4);
 			/* up to the next multiple of 1/8 */
 			coarse = cf_log2(units - !!(units - 1));
 			coarse = coarse > CF_STEPS_LOG2 ? (1u << (coarse - CF_STEPS_LOG2)) - 1 : 0;
@@ -2466,9 +2817,16 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
 			class->limit = heap->deferred ? UINT32_MAX : class->max_not_full;
 			heap->nr_classes++;
 		}
-		heap->class_of[step] = (uint16_t)(offsetof(struct cf_heap, classes) +
+		heap->class_of[step] = (uint16_t)(heap->classes +
 						  (heap->nr_classes - 1) * sizeof(*class));
 	}
+	return end;
+}
+
+/* What is kept of a page outside of it. */
+static size_t cf_header_bytes(const struct cf_heap *heap)
+{
+	return sizeof(struct cf_page) + 4 * (size_t)heap->aside_words;
 }
 
 /*
@@ -2478,12 +2836,12 @@ static void cf_make_classes(struct cf_heap *heap, const struct cf_config *config
  */
 static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32_t *pages)
 {
-	size_t page_bytes = ((size_t)4 << heap->page_shift) + sizeof(struct cf_page);
-	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + 4, of_256, frames, loose = 0;
+	size_t page_bytes = ((size_t)4 << heap->page_shift) + cf_header_bytes(heap);
+	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + (heap->wide ? 8 : 4), of_256, frames, loose = 0;
 	uint32_t i, in_page = UINT32_MAX;
 
 	for (i = 0; i < heap->nr_classes; i++) {
-		const struct cf_class *class = &heap->classes[i];
+		const struct cf_class *class = &cf_classes(heap)[i];
 
 		in_page = cf_min(in_page, class->per_page * class->units);
 		loose += cf_min(class->max_not_full, CF_UNLIMITED);
@@ -2503,34 +2861,37 @@ static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32
 }
 
 /*
- * Lay out the buffer of @bytes behind the heap itself: headers and pages, and in a non-moving heap
+ * Lay out the buffer of @bytes behind the heap's @own: headers and pages, and in a non-moving heap
  * slots and block-frames. Headers are as many as pages, so both are counted together. Returns false
  * if that leaves too few pages.
  */
-static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
+static bool cf_lay_out(struct cf_heap *heap, size_t bytes, size_t own)
 {
-	size_t own = sizeof(*heap) + heap->remote_size * sizeof(*heap->remote);
 	uint32_t page_words = 1u << heap->page_shift;
-	uint32_t pages = 0, frames;
+	uint32_t pages = 0, frames, aside, i;
 
-	if (heap->nonmoving) {
-		frames = cf_count_frames(heap, bytes - own, &pages);
+	if (cf_is_nonmoving(heap)) {
+		frames = bytes > own ? cf_count_frames(heap, bytes - own, &pages) : 0;
 		if (!frames)
 			return false;
-		heap->first_slot = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+		heap->first_slot = (uint32_t)((own + pages * cf_header_bytes(heap)) / 4);
 		heap->fresh_slot = heap->first_slot;
 		heap->free_slot = heap->first_slot;
 		heap->end_slot = heap->first_slot + frames;
 		heap->free_frames = frames;
-		heap->first_page = (heap->end_slot + page_words - 1) >> heap->page_shift;
+		heap->tag_at = frames;
+		heap->first_page = heap->end_slot + (heap->wide ? frames : 0);
+		heap->first_page = (heap->first_page + page_words - 1) >> heap->page_shift;
 		heap->frames = (heap->first_page + pages) << heap->page_shift;
 		heap->frames = ((heap->frames - 1) | ((1u << (heap->unit_shift - 2)) - 1)) + 1;
 		heap->frames -= heap->first_slot << (heap->unit_shift - 2);
 	} else {
 		uint32_t all = (uint32_t)(bytes >> heap->unit_shift >> heap->page_shift);
 
-		pages = (uint32_t)((bytes - own) / (page_words * 4 + sizeof(struct cf_page)));
-		while (pages && own + pages * sizeof(struct cf_page) >
+		if (bytes < own)
+			return false;
+		pages = (uint32_t)((bytes - own) / (page_words * 4 + cf_header_bytes(heap)));
+		while (pages && own + pages * cf_header_bytes(heap) >
 				(size_t)(all - pages) * page_words * 4)
 			pages--;
 		heap->first_page = all - pages;
@@ -2540,6 +2901,10 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes)
 	heap->pages = pages;
 	heap->free_pages = pages;
 	heap->headers = own - heap->first_page * sizeof(struct cf_page);
+	aside = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+	for (i = 0; i < heap->nr_classes; i++)
+		if (!cf_classes(heap)[i].meta)
+			cf_classes(heap)[i].meta = aside - heap->first_page * heap->aside_words;
 	return true;
 }
 
@@ -2549,8 +2914,27 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
 }
 
 /*
+ * The page size for a buffer whose user names none. Below 1 MiB a 128th of it, so that size-classes in
+ * use may each have a page that is not full. Above the paper's, and twice that in a large heap, if rows
+ * allow for as many blocks: larger pages fit objects of a fraction of them better. In a non-moving
+ * heap pages are virtual and small: the paper's.
+ */
+static uint32_t cf_suited_page(size_t size, enum cf_engine engine)
+{
+	uint32_t page_size = CF_PAGE_SIZE;
+
+	if (engine == CF_MOVING && size >= CF_LARGE_PAGES_FROM && CF_MAX_ROWS > 32)
+		return 2 * page_size;
+	if (engine == CF_NONMOVING || size >= CF_PAPER_PAGES_FROM)
+		return page_size;
+	while (page_size > CF_LEAST_SUITED && page_size > size / 128)
+		page_size /= 2;
+	return page_size;
+}
+
+/*
  * Whatever is wrong is found before the first word is written, but a buffer that is too small for
- * its pages, which is known once they are laid out.
+ * its tables and pages, which is known once they are laid out.
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config)
 {
@@ -2558,15 +2942,16 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	uint32_t page_size, block_size, remote;
 	struct cf_heap *heap;
 	uintptr_t start, align;
+	size_t own;
 
 	if (!config)
 		config = &defaults;
-	page_size = config->page_size ? config->page_size : CF_PAGE_SIZE;
+	page_size = config->page_size ? config->page_size : cf_suited_page(size, config->engine);
 	block_size = config->block_size ? config->block_size : CF_BLOCK_SIZE;
 	if (!buffer || !cf_is_power(page_size, 256, 65536) ||
 	    !cf_is_power(block_size, 16, page_size) || !config->lock != !config->unlock ||
-	    config->remote_frees > CF_MAX_REMOTE || (config->remote_frees && !CF_ATOMIC) ||
-	    (config->engine != CF_MOVING && config->engine != CF_NONMOVING))
+	    config->remote_frees > CF_MAX_REMOTE || (config->remote_frees && !CF_WITH_REMOTE) ||
+	    (config->engine != CF_MOVING && (config->engine != CF_NONMOVING || !CF_WITH_NONMOVING)))
 		return NULL;
 	align = config->engine == CF_MOVING ? page_size : block_size;
 	start = ((uintptr_t)buffer + align - 1) & ~(align - 1);
@@ -2576,12 +2961,11 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	for (remote = 1; remote < config->remote_frees; remote *= 2)
 		;
 	remote = config->remote_frees ? remote : 0;
-	if (size < sizeof(*heap) + remote * sizeof(*heap->remote) || size / 4 > (uint32_t)1 << 31)
+	if (size < sizeof(*heap) + page_size || size / 4 > (uint32_t)1 << 31)
 		return NULL;
 
 	heap = (struct cf_heap *)start;
-	cf_clear((uint32_t *)heap, (uint32_t)(sizeof(*heap) + remote * sizeof(*heap->remote)) / 4);
-	heap->remote = (struct cf_remote *)(heap + 1);
+	cf_clear((uint32_t *)heap, sizeof(*heap) / 4);
 	heap->remote_size = remote;
 	heap->nonmoving = config->engine == CF_NONMOVING;
 	heap->wide = config->wide || size > CF_WIDE_ABOVE;
@@ -2593,35 +2977,54 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->lock_arg = config->lock_arg;
 	heap->page_shift = heap->page_bytes_shift - 2;
 	heap->unit_shift = 2;
-	if (heap->nonmoving) {
+	if (cf_is_nonmoving(heap)) {
 		heap->unit_shift = cf_log2(block_size);
 		heap->page_shift = heap->page_bytes_shift - heap->unit_shift;
 	}
 	heap->page_mask = (1u << heap->page_shift) - 1;
 	/* the largest spine is a page's block */
 	heap->max_size = heap->page_bytes;
-	if (heap->page_mask > CF_SPINE_FIRST)
+	if (CF_WITH_LARGE && (config->pieces || config->engine == CF_NONMOVING) &&
+	    heap->page_mask > CF_SPINE_FIRST)
 		heap->max_size *= heap->page_mask + 1 - CF_SPINE_FIRST;
 	heap->words = (uint32_t)(size / 4);
-	if (!heap->nonmoving && !config->lock && !remote && heap->wide) {
+	/* in 32 bits the place from which it is as far to the heap as the heap is from address 0 */
+	heap->nowhere = sizeof(start) == 4 ? (uint32_t)(0 - start) / 4 : UINT32_MAX;
+	if (!cf_is_nonmoving(heap) && !config->lock && !remote && heap->wide) {
 		heap->wide_words = heap->words;
 		heap->wide_size = heap->page_bytes;
-	} else if (!heap->nonmoving && !config->lock && !remote) {
+	} else if (!cf_is_nonmoving(heap) && !config->lock && !remote) {
 		heap->fast_words = heap->words;
 		heap->fast_size = heap->page_bytes;
 	}
+	heap->slot_words = heap->wide && !cf_is_nonmoving(heap) ? 2 : 1;
+	heap->tag_at = 1;
 	heap->pin_shift = heap->wide ? 0 : cf_log2(heap->words - 1) + 1;
 	heap->pin_one = 1u << heap->pin_shift;
 	heap->stamp_one = heap->pin_one << CF_PIN_BITS;
 	heap->stamp_low = heap->stamp_one - 1;
+	heap->slot_mask = heap->wide ? UINT32_MAX : heap->pin_one - 1;
 	/* Seeds of 1, 2, 3, ... shall be far apart: by the golden ratio of all stamps. */
 	heap->stamp = config->seed * 0x9e3779b1u + (uint32_t)(start >> 8) * 0x85ebca6bu;
 	heap->stamp &= ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
-	cf_make_classes(heap, config);
-	if (!cf_lay_out(heap, size))
+	heap->aside_words = cf_meta_bytes(page_size >= CF_ASIDE_ABOVE ? CF_ASIDE : 1) / 4;
+	own = cf_make_classes(heap, config, size);
+	if (!own)
+		return NULL;
+	if (CF_WITH_REMOTE && remote) {
+		size_t bytes = sizeof(*heap->ring) + remote * sizeof(heap->ring->entries[0]);
+
+		if (bytes > size - own)
+			return NULL;
+		heap->ring = (struct cf_ring *)(start + own);
+		cf_clear((uint32_t *)heap->ring, (uint32_t)(bytes / 4));
+		own += bytes;
+	}
+	if (!cf_lay_out(heap, size, own))
 		return NULL;
 	/* Not in the first allocation, which has a page to open. */
-	cf_more_slots(heap);
+	if (!cf_is_nonmoving(heap))
+		cf_more_slots(heap);
 	return heap;
 }

@@ -26,17 +26,17 @@ struct setup {
 static const uint16_t per_class[CF_MAX_CLASSES] = { 2, 0, 5, 1, 3 };
 
 static const struct setup setups[] = {
-	{ "moving", 1 << 20, { 0 } },
-	{ "moving, wide", 1 << 20, { .wide = true } },
-	{ "moving, K = 3", 1 << 20, { .max_not_full = 3 } },
-	{ "moving, never compacting", 1 << 20, { .max_not_full = CF_UNLIMITED } },
-	{ "moving, deferred", 1 << 20, { .deferred = true } },
+	{ "moving", 1 << 20, { .pieces = true } },
+	{ "moving, wide", 1 << 20, { .pieces = true, .wide = true } },
+	{ "moving, K = 3", 1 << 20, { .pieces = true, .max_not_full = 3 } },
+	{ "moving, never compacting", 1 << 20, { .pieces = true, .max_not_full = CF_UNLIMITED } },
+	{ "moving, deferred", 1 << 20, { .pieces = true, .deferred = true } },
 	{ "moving, K by size-class", 1 << 20,
-	  { .max_not_full = 2, .class_max_not_full = per_class } },
-	{ "moving, 9 MiB", 9 << 20, { 0 } },
-	{ "moving, 64 KiB in pages of 1 KiB", 64 << 10, { .page_size = 1024 } },
-	{ "moving, pages of 256 bytes, wide", 64 << 10, { .page_size = 256, .wide = true } },
-	{ "moving, pages of 64 KiB", 4 << 20, { .page_size = 65536 } },
+	  { .pieces = true, .max_not_full = 2, .class_max_not_full = per_class } },
+	{ "moving, 9 MiB", 9 << 20, { .pieces = true } },
+	{ "moving, 64 KiB in pages of 1 KiB", 64 << 10, { .pieces = true, .page_size = 1024 } },
+	{ "moving, pages of 256 bytes, wide", 64 << 10, { .pieces = true, .page_size = 256, .wide = true } },
+	{ "moving, pages of 64 KiB", 4 << 20, { .pieces = true, .page_size = 65536 } },
 	{ "non-moving", 1 << 20, { .engine = CF_NONMOVING } },
 	{ "non-moving, wide", 1 << 20, { .engine = CF_NONMOVING, .wide = true } },
 	{ "non-moving, K = 3", 1 << 20, { .engine = CF_NONMOVING, .max_not_full = 3 } },
@@ -47,8 +47,9 @@ static const struct setup setups[] = {
 	  { .engine = CF_NONMOVING, .block_size = 16384 } },
 	{ "non-moving, 64 KiB in pages of 1 KiB", 64 << 10,
 	  { .engine = CF_NONMOVING, .page_size = 1024, .block_size = 32 } },
+	{ "moving, in one piece", 1 << 20, { 0 } },
 #if __GCC_ATOMIC_INT_LOCK_FREE == 2
-	{ "moving, remote frees", 1 << 20, { .remote_frees = 100 } },
+	{ "moving, remote frees", 1 << 20, { .pieces = true, .remote_frees = 100 } },
 	{ "non-moving, remote frees", 1 << 20,
 	  { .engine = CF_NONMOVING, .block_size = 32, .remote_frees = 1 } },
 #endif

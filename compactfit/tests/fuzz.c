@@ -490,6 +490,7 @@ static void configure(void)
 		.engine = flags & 1 ? CF_NONMOVING : CF_MOVING,
 		.wide = flags & 2,
 		.deferred = flags & 4,
+		.pieces = flags & 128,
 		.page_size = 256u << byte() % 9,
 		.max_not_full = flags & 8 ? CF_UNLIMITED : flags & 16 ? (uint16_t)byte() : 0,
 	};

@@ -379,6 +379,17 @@ static void test_misuse(const struct setup *setup)
 	int i;
 
 	check(cf_malloc(heap, 0, &a) == CF_ESIZE && !a.slot);
+	/* the handle of no object leads out of the heap, so that a program that writes there faults */
+	if (setup->config.engine == CF_MOVING) {
+		/* the compiler knows that the sum of a pointer and a number is not NULL */
+		volatile uintptr_t at = (uintptr_t)cf_deref(heap, a, 0);
+
+		check(sizeof(at) == 4 ? !at : at - (uintptr_t)heap > (uint64_t)8 << 30);
+	}
+	/* what is not in one piece is refused unless it was asked for */
+	check(setup->config.pieces || setup->config.engine == CF_NONMOVING ||
+	      (cf_malloc(heap, cf_max_contiguous(heap) + 1, &a) == CF_ESIZE && !a.slot &&
+	       cf_max_size(heap) == cf_max_contiguous(heap)));
 	check(cf_malloc(heap, cf_max_size(heap) + 1, &a) == CF_ESIZE);
 	check(cf_malloc(heap, SIZE_MAX, &a) == CF_ESIZE);
 	check(cf_calloc(heap, 0, 8, &a) == CF_ESIZE);
@@ -580,10 +591,10 @@ static void test_init(void)
 		check(!cf_init(buffer, 1 << 20, &wrong[i]));
 	check(!cf_init(NULL, 1 << 20, NULL));
 	check(!cf_init(buffer, 0, NULL));
-	check(!cf_init(buffer, 16384, NULL));
-	for (size = 0; size < 3 * 16384; size += 512) {
+	check(!cf_init(buffer, 3072, NULL));
+	for (size = 0; size < 3072; size += 512) {
 		check(!cf_init(buffer, size, NULL));
-		check(!cf_init(buffer, size < 12000 ? size : 12000, &nonmoving));
+		check(!cf_init(buffer, size, &nonmoving));
 	}
 	check(!cf_init((void *)(UINTPTR_MAX - 100), 50, NULL));
 	check(!cf_init((void *)(UINTPTR_MAX - 100), SIZE_MAX, NULL));
@@ -892,7 +903,7 @@ static void test_without_pages(void)
 /* The largest object, in a heap that it fits. */
 static void test_largest(void)
 {
-	struct setup setup = { "", 5 << 20, { .page_size = 4096 } };
+	struct setup setup = { "", 5 << 20, { .page_size = 4096, .pieces = true } };
 	struct cf_heap *heap = make(&setup);
 	struct object object = { .size = cf_max_size(heap), .pattern = 5 };
 
@@ -980,7 +991,7 @@ static void test_large_exhaustion(const struct setup *setup)
 #if __GCC_ATOMIC_INT_LOCK_FREE == 2
 static void test_remote(void)
 {
-	struct setup setup = { "", 1 << 20, { .remote_frees = 3 } };
+	struct setup setup = { "", 1 << 20, { .remote_frees = 3, .pieces = true } };
 	struct cf_heap *heap = make(&setup);
 	cf_handle handles[8], other;
 	struct cf_stats stats;
@@ -1303,7 +1314,8 @@ int main(int argc, char **argv)
 	if (has_room(8 << 20, "a handle and its slot's reuses"))
 		test_reused(8 << 20, 1u << 8);
 	for (i = 0; i < SETUPS; i++) {
-		bool pieces = setups[i].config.block_size < CF_PAGE_SIZE;
+		bool pieces = setups[i].config.engine == CF_NONMOVING ?
+			setups[i].config.block_size < CF_PAGE_SIZE : setups[i].config.pieces;
 
 		/* one heap, two of them in test_again() */
 		if (has_room(setups[i].size, setups[i].name)) {
@@ -1323,9 +1335,9 @@ int main(int argc, char **argv)
 		if (has_room(2 * setups[i].size, setups[i].name))
 			test_again(&setups[i]);
 	}
-	test_large_edges(&(struct cf_config){ .page_size = 256 }, 28, true);
-	test_large_edges(&(struct cf_config){ .page_size = 256 }, 28, false);
-	test_large_edges(&(struct cf_config){ .page_size = 512, .wide = true }, 28, true);
+	test_large_edges(&(struct cf_config){ .page_size = 256, .pieces = true }, 28, true);
+	test_large_edges(&(struct cf_config){ .page_size = 256, .pieces = true }, 28, false);
+	test_large_edges(&(struct cf_config){ .page_size = 512, .wide = true, .pieces = true }, 28, true);
 	test_large_edges(&(struct cf_config){ .engine = CF_NONMOVING, .page_size = 1024,
 					      .block_size = 64 }, 64, true);
 	test_without_pages();

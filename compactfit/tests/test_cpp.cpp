@@ -107,7 +107,9 @@ constexpr std::size_t size = 1 << 20;
 int main()
 {
 	void *buffer = std::malloc(size);
-	compactfit::heap heap(buffer, size);
+	cf_config config = {};
+	config.pieces = true; // refused by make() and get() all the same
+	compactfit::heap heap(buffer, size, config);
 
 	std::printf("TAP version 14\n");
 	result(static_cast<bool>(heap), "a heap is made");

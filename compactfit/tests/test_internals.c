@@ -3,10 +3,14 @@
  * Tests that look inside, in KTAP: cf_verify() finds what is broken, and the tests of the library rely on
  * that.
  */
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static jmp_buf fault;
+
+#define CF_FAULT() longjmp(fault, 1)
 #include "../src/compactfit.c" /* NOLINT(bugprone-suspicious-include): to look inside */
 
 static struct cf_heap *heap;
@@ -51,6 +55,11 @@ static void row_used_for_nothing(void)
 static void row_not_free(void)
 {
 	page->rows_free &= ~1u;
+}
+
+static void row_not_movable(void)
+{
+	page->rows_movable &= ~(cf_rows)1;
 }
 
 static void count_wrong(void)
@@ -160,6 +169,7 @@ static const struct breakage breakages[] = {
 	{ "the slot of a block is that of its first block-frame", frame_elsewhere, CF_NONMOVING },
 	{ "a block's pins agree with the bitmap", pin_bit_of_unpinned, CF_MOVING },
 	{ "a row marked used has a used block", row_used_for_nothing, CF_MOVING },
+	{ "a row marked movable has an object that is not pinned", row_not_movable, CF_MOVING },
 	{ "a row marked free has a free block", row_not_free, CF_MOVING },
 	{ "a page's counts are those of its blocks", count_wrong, CF_MOVING },
 	{ "a page is on the list that its blocks call for", list_wrong, CF_MOVING },
@@ -182,15 +192,98 @@ static const struct breakage breakages[] = {
 	{ "each block-frame is an object's or free", frame_lost, CF_NONMOVING },
 };
 
+/* Does a checked dereference end the program? */
+static bool faults(cf_handle handle, size_t offset, uint32_t block_size)
+{
+	if (setjmp(fault))
+		return true;
+	cf_deref_checked(heap, handle, offset, block_size);
+	return false;
+}
+
+/* What CF_DEBUG makes of cf_deref() and cf_deref_nonmoving(): what is right passes, nothing else does. */
+static bool derefs_are_checked(void *buffer, size_t size, enum cf_engine engine)
+{
+	const struct cf_config config = { .engine = engine, .pieces = true };
+	uint32_t block = engine == CF_NONMOVING ? CF_BLOCK_SIZE : 0, other = block ? 0 : CF_BLOCK_SIZE;
+	cf_handle null = { 0, 0 }, object, stale, pieces;
+	size_t end, at;
+
+	heap = cf_init(buffer, size, &config);
+	if (cf_malloc(heap, 200, &object) || cf_malloc(heap, 10, &stale) || cf_free(heap, stale) ||
+	    cf_malloc(heap, 3 * CF_PAGE_SIZE, &pieces))
+		return false;
+	end = cf_usable_size(heap, object);
+	for (at = 0; at <= end; at++)
+		if (faults(object, at, block))
+			return false;
+	for (at = 0; at < end; at++)
+		if (cf_deref_checked(heap, object, at, block) !=
+		    (block ? cf_deref_nonmoving(heap, object, at, block) : cf_deref(heap, object, at)))
+			return false;
+	return faults(object, end + 1, block) && faults(object, SIZE_MAX, block) &&
+	       faults(object, 0, other) && faults(null, 0, block) && faults(stale, 0, block) &&
+	       faults(pieces, 0, block) && faults((cf_handle){ UINT32_MAX, 8 }, 0, block);
+}
+
+/* A slot of a wide heap that has had all stamps is not used again: no handle ever comes back. */
+static bool slots_are_retired(void *buffer, size_t size, enum cf_engine engine)
+{
+	const struct cf_config config = { .engine = engine, .wide = true, .seed = 7 };
+	cf_handle object, other, last;
+	struct cf_stats stats;
+	size_t bound;
+
+	heap = cf_init(buffer, size, &config);
+	if (cf_malloc(heap, 60, &other) || cf_malloc(heap, 60, &object) ||
+	    object.stamp != heap->stamp)
+		return false;
+	/* the object of the last stamp before the first comes again */
+	last = (cf_handle){ object.slot, heap->stamp - CF_WIDE_STAMP_ONE };
+	*cf_tag(heap, object.slot) = last.stamp;
+	if (cf_check_handle(heap, object) != CF_ESTALE || cf_free(heap, last) || heap->retired != 1 ||
+	    cf_verify(heap))
+		return false;
+	bound = cf_bound(heap, 60);
+	while (!cf_malloc(heap, 60, &other)) {
+		if (other.slot == object.slot)
+			return false;
+		bound -= !!bound;
+	}
+	cf_get_stats(heap, &stats);
+	return !bound && cf_check_handle(heap, object) == CF_ESTALE &&
+	       cf_check_handle(heap, last) == CF_ESTALE && !cf_verify(heap) && stats.objects > 1000;
+}
+
+/* Each use of a slot has another stamp, however many objects other slots have had. */
+static bool stamps_are_the_slots(void *buffer, size_t size)
+{
+	const struct cf_config config = { .wide = true };
+	cf_handle one, more;
+	uint32_t stamp, i;
+
+	heap = cf_init(buffer, size, &config);
+	if (cf_malloc(heap, 60, &one))
+		return false;
+	for (i = 0; i < 1000; i++) {
+		stamp = one.stamp;
+		if (cf_malloc(heap, 60, &more) || cf_free(heap, more) || cf_free(heap, one) ||
+		    cf_malloc(heap, 60, &one) || one.stamp != stamp + CF_WIDE_STAMP_ONE)
+			return false;
+	}
+	return true;
+}
+
 int main(void)
 {
 	unsigned int i, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
+	static const char *const checked[] = { "moving", "non-moving" };
 	size_t size = 1 << 20;
 	void *buffer = malloc(size);
 
-	printf("TAP version 14\n1..%u\n", nr);
+	printf("TAP version 14\n1..%u\n", nr + 5);
 	for (i = 0; i < nr; i++) {
-		struct cf_config config = { .engine = breakages[i].engine };
+		struct cf_config config = { .engine = breakages[i].engine, .pieces = true };
 		const char *found = "nothing";
 		cf_handle gone;
 
@@ -210,6 +303,25 @@ int main(void)
 		}
 		printf("ok %u cf_verify() sees to it: %s\n", i + 1, breakages[i].sentence);
 	}
+	for (i = 0; i < 2; i++) {
+		bool holds = derefs_are_checked(buffer, size, i ? CF_NONMOVING : CF_MOVING);
+
+		printf("%sok %u a checked dereference lets nothing wrong pass (%s)\n", holds ? "" : "not ",
+		       nr + 1 + i, checked[i]);
+		wrong += !holds;
+	}
+	for (i = 0; i < 2; i++) {
+		bool holds = slots_are_retired(buffer, size, i ? CF_NONMOVING : CF_MOVING);
+
+		printf("%sok %u a slot that had all stamps is never used again (%s)\n",
+		       holds ? "" : "not ", nr + 3 + i, checked[i]);
+		wrong += !holds;
+	}
+	if (!stamps_are_the_slots(buffer, size)) {
+		printf("not ");
+		wrong++;
+	}
+	printf("ok %u wide, each use of a slot has the next stamp\n", nr + 5);
 	free(buffer);
 	return wrong != 0;
 }

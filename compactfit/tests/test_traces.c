@@ -259,7 +259,8 @@ static void test_reader(void)
 static uint64_t replay_at(size_t unaligned, const struct trace *trace, const struct tune *tune,
 			  const uint16_t *k, size_t *failed)
 {
-	struct cf_config config = { .class_max_not_full = k, .wide = tune->wide };
+	struct cf_config config = { .page_size = CF_PAGE_SIZE, .class_max_not_full = k,
+				    .wide = tune->wide, .pieces = true };
 	char *buffer = aligned_alloc(CF_PAGE_SIZE, (tune->memory / CF_PAGE_SIZE + 2) * CF_PAGE_SIZE);
 	struct cf_heap *heap = cf_init(buffer + unaligned, tune->memory, &config);
 	cf_handle *handles = calloc(trace->slots + 1, sizeof(*handles));

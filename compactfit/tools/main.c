@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * compactfit-tune TRACE [MEMORY]: K of each size-class for the program of a trace, the dearest
- * operations that were found (ceilings.h: no bound), and the memory that suffices, as JSON. MEMORY: bytes that the heap may have. The heap is a
- * moving one with pages of CF_PAGE_SIZE.
+ * compactfit-tune TRACE [MEMORY]: K of each size-class for the program of a trace, the ceilings of its
+ * operations (ceilings.h), and the memory that suffices, as JSON. MEMORY: bytes that the heap may have.
+ * The heap is a moving one with pages of CF_PAGE_SIZE.
  */
 #include <inttypes.h>
 #include <stdio.h>

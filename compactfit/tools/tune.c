@@ -9,7 +9,7 @@
 
 #define MEMORY_MAX ((uint64_t)8 << 30) /* of a heap */
 #define MEMORY_NARROW ((uint64_t)8 << 20) /* above it references are wide */
-#define SLOT_BYTES 4u
+#define SLOT_BYTES 4u /* twice as many in a wide heap */
 #define UNALIGNED (CF_PAGE_SIZE - 1) /* bytes before its first page that a heap may lose */
 #define NO_CLASS (-1)
 /* Bytes of a spine, and of a page's number in it: docs/compactfit.md, "What memory is lost". */
@@ -25,7 +25,7 @@ struct parts {
 /* A heap that nothing is allocated in: pages are never written, and cost no memory. */
 static struct cf_heap *heap_of(void *buffer, uint64_t size, bool wide)
 {
-	struct cf_config config = { .wide = wide };
+	struct cf_config config = { .page_size = CF_PAGE_SIZE, .wide = wide, .pieces = true };
 
 	return cf_init(buffer, size, &config);
 }
@@ -195,7 +195,7 @@ static uint64_t worst_pages(const struct tune_class *class)
 /* K of every size-class: what Proposition 1 asks for, but no more than @limit. */
 static void choose(struct tune *tune, uint64_t limit)
 {
-	uint64_t slots = CF_PAGE_SIZE / SLOT_BYTES;
+	uint64_t slots = CF_PAGE_SIZE / (tune->wide ? 2 * SLOT_BYTES : SLOT_BYTES);
 	unsigned int i;
 
 	tune->pages = (tune->peak + slots - 1) / slots + tune->large_pages;

@@ -9,7 +9,10 @@ from pathlib import Path
 from lab import lock, paths, process
 
 SOURCE = paths.REPO / "compactfit"
-PORTABLE_PROGRAMS = ("test_compactfit", "test_internals", "soak_bound")
+PORTABLE_PROGRAMS = (
+    *("test_compactfit", "test_internals", "soak_bound"),
+    *("test_memory", "test_without"),
+)
 THREAD_PROGRAMS = ("test_threads", "test_cpp_threads")
 PROGRAMS = (
     *(*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_cpp_exceptions"),
@@ -32,6 +35,7 @@ class Preset:
     toolchain: str = ""  # for another machine: what its tools' names begin with
     more: tuple[str, ...] = ()  # for cmake
     calls: frozenset[str] = frozenset()  # what the library may need of the compiler's own
+    smallest: int = 0  # bytes of code that it may have without its parts; 0: not asked
 
     @property
     def options(self) -> list[str]:
@@ -71,9 +75,9 @@ COVERED = Preset(
 OPTIMISED = Preset("optimised", "-O2 -Werror", (*PROGRAMS, *TOOL_PROGRAMS), tools=True)
 TOOLS = Preset("tools", "-O2", (), tools=True)
 THREADS = Preset("threads", "-O1 -g -fsanitize=thread", THREAD_PROGRAMS)
-CEILINGS = Preset("ceilings", "-O2", ("test_ceilings",), bench=True)
+CEILINGS = Preset("ceilings", "-O2", ("test_ceilings",), ("search_ceilings",), bench=True)
 RIVALS = Preset("rivals", "-O2", ("test_crates",), ("replay",), bench=True)
-BENCH = Preset("bench", "-O2", (), ("bench", "bench_copying", "replay"), bench=True)
+BENCH = Preset("bench", "-O2", (), ("bench", "bench_copying", "replay", "speed"), bench=True)
 X86_32 = Preset(
     "x86-32",
     "-O2",
@@ -99,7 +103,13 @@ CORTEX_M0 = Preset(
         | {"__aeabi_lmul"}
     ),
 )
-CORTEX_M3 = replace(CORTEX_M0, name="Cortex-M3", more=("-DCF_CPU=cortex-m3",), calls=frozenset())
+CORTEX_M3 = replace(
+    CORTEX_M0,
+    name="Cortex-M3",
+    more=("-DCF_CPU=cortex-m3",),
+    calls=frozenset(),
+    smallest=6 * 1024,
+)
 CORTEX_M33 = replace(CORTEX_M3, name="Cortex-M33", more=("-DCF_CPU=cortex-m33",))
 FUZZED = Preset("fuzzed", "", more=("-DCMAKE_C_COMPILER=clang", "-DCF_FUZZ=ON"))
 

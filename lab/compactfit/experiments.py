@@ -100,6 +100,55 @@ def run(folder: Path, experiments: Sequence[Experiment]) -> Measured:
     return measured
 
 
+# Time and cache misses beside TLSF
+
+
+@dataclass(frozen=True)
+class Load:
+    """Objects of random sizes, of which random ones are freed and allocated again."""
+
+    objects: int
+    least: int  # bytes
+    most: int
+
+    @property
+    def arguments(self) -> list[str]:
+        return [str(self.objects), str(self.least), str(self.most)]
+
+    def __str__(self) -> str:
+        return f"{self.objects:,} objects of {self.least:,} to {self.most:,} B"
+
+
+LOADS = (Load(5_000, 20, 100), Load(1_000_000, 20, 100), Load(20_000, 500, 4000))
+MISSING = Load(20_000, 20, 100)  # of which cachegrind counts the misses
+PAIRS = 100_000  # frees and allocations that it counts
+CACHES = ("--D1=32768,8,64", "--LL=8388608,16,64")  # bytes, ways, bytes of a line
+
+
+def speed(folder: Path) -> dict[Load, Mapping[str, float]]:
+    """Of each load, one after the other: nanoseconds of both, and their ratio in one run."""
+    program = str(folder / "speed")
+    return {load: json.loads(build.output([program, *load.arguments])) for load in LOADS}
+
+
+def misses(folder: Path, allocator: str) -> float:
+    """Misses of the first data cache in a free and an allocation, as cachegrind simulates it."""
+    few, many = (_misses(folder, allocator, pairs) for pairs in (0, PAIRS))
+    return (many - few) / PAIRS
+
+
+def _misses(folder: Path, allocator: str, pairs: int) -> int:
+    written = folder / f"cachegrind.{allocator}.{pairs}"
+    command = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", *CACHES]
+    command += [f"--cachegrind-out-file={written}", str(folder / "speed")]
+    build.output([*command, *MISSING.arguments, allocator, str(pairs)])
+    lines = written.read_text().splitlines()
+    (events,) = (line.split()[1:] for line in lines if line.startswith("events:"))
+    (summary,) = (line.split()[1:] for line in lines if line.startswith("summary:"))
+    counts = {name: int(count) for name, count in zip(events, summary, strict=True)}
+    return counts["D1mr"] + counts["D1mw"]
+
+
 def split(series: Mapping[str, list[int]]) -> tuple[list[int], list[int]]:
     """Instructions of operations that moved nothing, and of those that moved an object."""
     pairs = list(zip(series["instructions"], series["copied"], strict=True))

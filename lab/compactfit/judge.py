@@ -10,6 +10,7 @@ from typing import Any
 from lab import console, ktap
 from lab.compactfit import traces
 from lab.compactfit.build import Preset
+from lab.compactfit.ceilings import Ceiling
 from lab.ktap import Case
 from lab.process import Finished
 
@@ -118,11 +119,26 @@ def misra(listed: str, answer: Finished) -> Case:
     return Case(name, bool(known) and not others, why=" ".join(sorted(others)))
 
 
+def ceiling(of: Ceiling) -> Case:
+    """Is no path through the code longer than what is published?"""
+    blocks = f" of {of.blocks} block-frames" if of.blocks else ""
+    name = f"{of.configuration}: no path of {of.operation}{blocks} is longer than its ceiling"
+    holds = 0 < of.derived <= of.published
+    return Case(name, holds, why="" if holds else f"{of.derived}, published {of.published}")
+
+
 def needs(preset: Preset, symbols: str) -> Case:
     """Does the library for another machine call nothing but what its compiler has to bring?"""
     undefined = set(re.findall(r"^ +U (\S+)$", symbols, flags=re.M)) - preset.calls
     name = f"the library needs nothing else ({preset.name})"
     return Case(name, not undefined, why=" ".join(sorted(undefined)))
+
+
+def smallest(preset: Preset, code: int) -> Case:
+    """Is the library without all that can be left out as small as it has to be?"""
+    console.say(f"compactfit: {code} bytes without all that can be left out for {preset.name}")
+    name = f"without its parts the library has {preset.smallest:,} bytes of code at most"
+    return Case(f"{name} ({preset.name})", code <= preset.smallest, why=f"{code}")
 
 
 def replay(allocator: str, answer: Finished) -> Case:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from lab import console, paths, process
 from lab.compactfit import build, judge, traces
+from lab.compactfit import ceilings as derive
 from lab.compactfit.build import LIMIT_SECONDS, SOURCE, Preset
 from lab.compactfit.judge import StepResult
+from lab.compactfit.longest import Code
 from lab.ktap import Case
 from lab.process import Finished
 
@@ -22,6 +24,8 @@ SOAK_OPERATIONS = 10_000_000
 LEAN = {"soak_bound": 10}  # times as many, as little is checked between them
 FUZZ_SECONDS = 10
 SOAK_FUZZ_SECONDS = 3600
+SEARCH_SECONDS = 60  # for operations dearer than their ceilings
+SOAK_SEARCH_SECONDS = 3600
 FUZZ_BYTES = 1024  # of an input
 SINGLE_COMPILERS = {  # with the oldest language that they are to take
     **dict.fromkeys(("gcc", "clang"), "-std=c11"),
@@ -87,8 +91,23 @@ def optimised(soak: bool) -> StepResult:
     return replace(result, cases=[*result.cases, *single, _single_in_cpp(folder)])
 
 
-def ceilings(_: bool) -> StepResult:
-    return _run_programs(build.CEILINGS)
+def ceilings(soak: bool) -> StepResult:
+    """Patterns that are dear, the longest paths through the code, and a search."""
+    result = _run_programs(build.CEILINGS)
+    folder = build.folder_of(build.CEILINGS)
+    program = str(folder / "test_ceilings")
+    code = Code.read(build.output(["objdump", "-d", "--no-show-raw-insn", program]))
+    listed = build.output([program, "list"]).splitlines()
+    derived = [
+        judge.ceiling(ceiling)
+        for line in listed
+        for ceiling in derive.ceilings(code, derive.Configuration.read(line))
+    ]
+    seconds = SOAK_SEARCH_SECONDS if soak else SEARCH_SECONDS
+    search = [str(folder / "search_ceilings"), str(seconds)]
+    answers = {"search_ceilings": _command(search, folder, limit=2 * seconds + LIMIT_SECONDS)}
+    found = judge.programs(build.CEILINGS, answers)
+    return StepResult([*result.cases, *derived, *found.cases], result.detail + found.detail)
 
 
 def rivals(_: bool) -> StepResult:
@@ -380,10 +399,18 @@ def _run_elsewhere(preset: Preset) -> StepResult:
         answers[program] = answer
     result = judge.programs(preset, answers)
     library = str(folder / "libcompactfit.a")
-    code = build.output([f"{preset.toolchain}-size", library]).splitlines()[1].split()[0]
+    code = _code_bytes(preset, library)
     console.say(f"compactfit: {code} bytes of code for {preset.name} ({preset.flags})")
     symbols = build.output([f"{preset.toolchain}-nm", "-u", library])
-    return replace(result, cases=[*result.cases, judge.needs(preset, symbols)])
+    cases = [*result.cases, judge.needs(preset, symbols)]
+    if preset.smallest:
+        least = _code_bytes(preset, str(folder / "libwithout.a"))
+        cases.append(judge.smallest(preset, least))
+    return replace(result, cases=cases)
+
+
+def _code_bytes(preset: Preset, library: str) -> int:
+    return int(build.output([f"{preset.toolchain}-size", library]).splitlines()[1].split()[0])
 
 
 # Looking for more

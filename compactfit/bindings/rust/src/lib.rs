@@ -82,7 +82,8 @@ fn check(status: i32) -> Result<(), Error> {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Config<'a> {
-    /// Bytes of a page, a power of two of 256 to 65,536; the largest object. 0: 16,384.
+    /// Bytes of a page, a power of two of 256 to 65,536; the largest object. 0: what suits
+    /// the buffer, 16,384 from 1 MiB on.
     pub page_size: u32,
     /// Pages of a size-class that may be not full (the paper's K). 0: 1, always compact.
     pub max_not_full: u16,
@@ -195,7 +196,7 @@ impl<'buf> Heap<'buf> {
     /// # Errors
     ///
     /// [`Error::Invalid`] if the configuration is wrong, or the buffer larger than 8 GiB or too small:
-    /// the heap itself takes 10 KB, and there have to be two pages.
+    /// the heap itself takes 3 to 10 KB, and there have to be two pages.
     pub fn new(buffer: &'buf mut [MaybeUninit<u8>], config: &Config<'_>) -> Result<Self, Error> {
         let each_class = config.class_max_not_full;
         if each_class.map_or(false, |all| all.len() < MAX_CLASSES) {
@@ -209,6 +210,7 @@ impl<'buf> Heap<'buf> {
             class_max_not_full: each_class.map_or(ptr::null(), |all| all.as_ptr()),
             deferred: config.deferred,
             wide: config.wide,
+            pieces: false,
             remote_frees: 0,
             seed: config.seed,
             lock: None,

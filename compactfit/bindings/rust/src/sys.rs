@@ -45,6 +45,7 @@ pub struct cf_config {
     pub max_not_full: u16,
     pub deferred: bool,
     pub wide: bool,
+    pub pieces: bool,
     pub remote_frees: u32,
     pub seed: u32,
     pub class_max_not_full: *const u16,

@@ -90,6 +90,7 @@ fn configurations_are_laid_out_as_in_c() {
         max_not_full,
         deferred,
         wide,
+        pieces,
         remote_frees,
         seed,
         class_max_not_full,

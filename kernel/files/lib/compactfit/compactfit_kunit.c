@@ -350,11 +350,11 @@ static const struct cf_test_config {
 	const char *name;
 	struct cf_config config;
 } cf_test_configs[] = {
-	{ "moving", { .page_size = 1024 } },
-	{ "moving, wide", { .page_size = 1024, .wide = true } },
+	{ "moving", { .page_size = 1024, .pieces = true } },
+	{ "moving, wide", { .page_size = 1024, .wide = true, .pieces = true } },
 	{ "moving, K = 3", { .page_size = 1024, .max_not_full = 3 } },
 	{ "moving, deferred", { .page_size = 1024, .deferred = true } },
-	{ "moving, 16 KiB", {} },
+	{ "moving, 16 KiB", { .page_size = CF_PAGE_SIZE, .pieces = true } },
 	{ "non-moving", { .engine = CF_NONMOVING, .page_size = 1024, .block_size = 16 } },
 	{ "non-moving, K = 3",
 	  { .engine = CF_NONMOVING, .page_size = 1024, .block_size = 32, .max_not_full = 3 } },
@@ -642,7 +642,7 @@ static enum hrtimer_restart cf_test_tick(struct hrtimer *timer)
 }
 
 static const struct cf_test_config cf_test_shared_configs[] = {
-	{ "threads, moving", { .page_size = 1024, .lock = cf_test_spin_lock } },
+	{ "threads, moving", { .page_size = 1024, .pieces = true, .lock = cf_test_spin_lock } },
 	{ "threads, non-moving",
 	  { .engine = CF_NONMOVING, .page_size = 1024, .lock = cf_test_spin_lock } },
 	{ "threads and interrupts, moving", { .page_size = 1024, .lock = cf_test_irq_lock } },
