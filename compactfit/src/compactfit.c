@@ -2723,7 +2723,7 @@ static uint32_t cf_meta_inside(const struct cf_heap *heap, uint32_t blocks)
 static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units)
 {
 	uint32_t bytes = 4u << heap->page_shift;
-	uint32_t blocks = bytes / (units * 4);
+	uint32_t blocks = bytes / (units > 1 ? units * 4 : 4);
 
 	while (blocks > 1 && blocks * units * 4 + cf_meta_inside(heap, blocks) > bytes)
 		blocks--;

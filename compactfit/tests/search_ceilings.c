@@ -397,7 +397,7 @@ static void climb(const struct engine *engine, enum operation wanted, double end
 
 int main(int argc, char **argv)
 {
-	double seconds = argc > 1 ? atof(argv[1]) : SECONDS, end;
+	double seconds = argc > 1 ? strtod(argv[1], NULL) : SECONDS, end;
 	static const char *const names[OPERATIONS] = CEILINGS_NAMES;
 	size_t number = 0, wrong = 0, e, operation;
 	cf_handle handle = { 0, 0 };
@@ -413,7 +413,7 @@ int main(int argc, char **argv)
 	for (e = 0; e < ENGINES; e++) {
 		memset(found, 0, sizeof(found));
 		for (operation = 0; operation < OPERATIONS; operation++)
-			for (end = now() + seconds / (double)(ENGINES * OPERATIONS);
+			for (end = now() + seconds / (double)ENGINES / (double)OPERATIONS;
 			     now() < end || !found[operation].tried;)
 				climb(&engines[e], (enum operation)operation, end);
 		for (operation = 0; operation < OPERATIONS; operation++) {
