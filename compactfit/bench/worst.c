@@ -199,21 +199,21 @@ static void pinned(void)
 }
 
 /*
- * compact-fit's slots come from pages, of 4,096 by default. The malloc that opens a page for its object and
+ * compact-fit's slots come from pages, of 8,192 by default. The malloc that opens a page for its object and
  * finds the slots used up has to open one for them, too.
  */
 static void slots(void)
 {
 	size_t i;
 
-	for (i = 0; i < 4096; i++)
+	for (i = 0; i < 8192; i++)
 		a->alloc(16);
 	noted_release(noted_alloc(16384));
 }
 
 /*
  * compact-fit fills the gap in a full page from another one where all objects are pinned but the last. A
- * page has 808 blocks of 16 bytes, by default: the walk past the pinned ones takes 26 rows of its bitmap.
+ * page has 1,618 blocks of 16 bytes, by default.
  */
 static void behind_pins(void)
 {
@@ -223,9 +223,9 @@ static void behind_pins(void)
 	if (!a->pin)
 		return;
 	first = a->alloc(16);
-	for (i = 1; i < 808; i++)
+	for (i = 1; i < 1618; i++)
 		a->alloc(16);
-	for (i = 0; i < 800; i++)
+	for (i = 0; i < 1600; i++)
 		a->pin(a->alloc(16));
 	a->alloc(16);
 	noted_release(first);

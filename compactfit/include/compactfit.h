@@ -15,7 +15,8 @@
  *   numbers. Its bytes are reached piece by piece.
  *
  * An object larger than a page lies in pages of its own and, with its last bytes, beside smaller
- * ones; it too is reached piece by piece, by cf_at(), and has to be asked for: see cf_config.pieces.
+ * ones; it too is reached piece by piece, by cf_at(), and has to be asked for: see
+ * cf_config.pieces.
  *
  * Freestanding C11: no libc, no memory but the caller's buffer, no globals. Any number of heaps.
  *
@@ -23,11 +24,11 @@
  * depends on nothing; O(size) on the size of one object. The heap's size never matters. How many
  * instructions that are is derived from the machine code: docs/compactfit.md has the ceilings.
  *
- * A handle of an object that was freed is refused: always in a wide heap, which each heap above 8 MiB
- * is. In the others there is one exception: it is accepted, as that of another object, if that uses the
- * same slot and was allocated 2^b allocations later or a multiple of that. 2^b is 256 in a heap of 8
- * MiB, 2,048 in one of 1 MiB, 32,768 in one of 64 KiB. Whatever a handle is, the heap stays sound. See
- * cf_check_handle().
+ * A handle of an object that was freed is refused: always in a wide heap, which each heap above 8
+ * MiB is. In the others there is one exception: it is accepted, as that of another object, if
+ * that uses the same slot and was allocated 2^b allocations later or a multiple of that. 2^b is
+ * 256 in a heap of 8 MiB, 2,048 in one of 1 MiB, 32,768 in one of 64 KiB. Whatever a handle is,
+ * the heap stays sound. See cf_check_handle().
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
@@ -56,9 +57,9 @@ extern "C" {
 struct cf_heap;
 
 /*
- * An object: the paper's abstract address and a stamp that tells its objects apart, in a heap that is
- * not wide but for those that are 2^b allocations apart, see cf_check_handle(). It stays the same,
- * wherever the object moves, until the object is freed. All zero: no object.
+ * An object: the paper's abstract address and a stamp that tells its objects apart, in a heap
+ * that is not wide but for those that are 2^b allocations apart, see cf_check_handle(). It stays
+ * the same, wherever the object moves, until the object is freed. All zero: no object.
  */
 typedef struct cf_handle {
 	uint32_t slot;
@@ -93,10 +94,10 @@ enum cf_engine {
 struct cf_config {
 	enum cf_engine engine;
 	/*
-	 * Bytes of a page, a power of two of 256 to 65,536: the largest object that is in one piece. 0:
-	 * what suits the buffer's size. That is CF_PAGE_SIZE from 1 MiB on, less below: a 128th of the
-	 * buffer, rounded down to a power of two, 512 at least; and twice CF_PAGE_SIZE from 6 MiB on, on
-	 * machines of 64 bits. Non-moving: CF_PAGE_SIZE.
+	 * Bytes of a page, a power of two of 256 to 65,536: the largest object that is in one
+	 * piece. 0: what suits the buffer's size. That is CF_PAGE_SIZE from 1 MiB on, less below:
+	 * a 128th of the buffer, rounded down to a power of two, 512 at least; and twice
+	 * CF_PAGE_SIZE from 6 MiB on, on machines of 64 bits. Non-moving: CF_PAGE_SIZE.
 	 */
 	uint32_t page_size;
 	/*
@@ -104,21 +105,23 @@ struct cf_config {
 	 */
 	uint32_t block_size;
 	/*
-	 * The paper's K: pages of a size-class that may be not full. 0: 1, always compact. Non-moving:
-	 * more of them leave less memory for block-frames, up to an eighth of the heap.
+	 * The paper's K: pages of a size-class that may be not full. 0: 1, always compact.
+	 * Non-moving: more of them leave less memory for block-frames, up to an eighth of the
+	 * heap.
 	 */
 	uint16_t max_not_full;
 	/* Leave compaction to cf_compact(). */
 	bool deferred;
 	/*
-	 * 8 bytes an object instead of 4 for its slot: no stale handle is accepted, ever. Heaps above 8
-	 * MiB are wide anyway. A free takes 25 instructions more.
+	 * 8 bytes an object instead of 4 for its slot: no stale handle is accepted, ever. Heaps
+	 * above 8 MiB are wide anyway. A free takes 25 instructions more.
 	 */
 	bool wide;
 	/*
-	 * Moving: allow objects larger than a page, which are in pieces and reached by cf_at(). They
-	 * are refused else, so that all of an object may be written at the address that cf_deref()
-	 * gives. A non-moving heap always has them: there any object above block_size is in pieces.
+	 * Moving: allow objects larger than a page, which are in pieces and reached by cf_at().
+	 * They are refused else, so that all of an object may be written at the address that
+	 * cf_deref() gives. A non-moving heap always has them: there any object above block_size
+	 * is in pieces.
 	 */
 	bool pieces;
 	/*
@@ -136,9 +139,9 @@ struct cf_config {
 	/* K for each size-class, CF_MAX_CLASSES of them, 0: as max_not_full. NULL: all alike. */
 	const uint16_t *class_max_not_full;
 	/*
-	 * Called with lock_arg around each operation; both or neither. They must return (no exception,
-	 * no longjmp()), and must not call anything of the heap that they lock: the heap is being
-	 * changed, and nothing would notice.
+	 * Called with lock_arg around each operation; both or neither. They must return (no
+	 * exception, no longjmp()), and must not call anything of the heap that they lock: the
+	 * heap is being changed, and nothing would notice.
 	 */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
@@ -291,14 +294,14 @@ size_t cf_drain(struct cf_heap *heap, size_t most);
  * @heap: the heap
  * @handle: any 64 bits
  *
- * A handle whose object was freed is refused. In a wide heap (cf_config.wide, and any above 8 MiB) that
- * is certain: stamps are counted by slot, and after 2^29 uses a slot is never used again, which loses
- * its 8 bytes, in a non-moving heap a block-frame.
+ * A handle whose object was freed is refused. In a wide heap (cf_config.wide, and any above 8
+ * MiB) that is certain: stamps are counted by slot, and after 2^29 uses a slot is never used
+ * again, which loses its 8 bytes, in a non-moving heap a block-frame.
  *
  * In any other heap it is accepted if its slot is used again by an object that was allocated 2^b
- * allocations after its own, or a multiple of that. So a program that frees and allocates the same
- * slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, and CF_OK at the next. b is the bits of a
- * stamp: 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
+ * allocations after its own, or a multiple of that. So a program that frees and allocates the
+ * same slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, and CF_OK at the next. b is the
+ * bits of a stamp: 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
  *
  * A handle of another heap passes in one case of 2^b, b being 29 in a wide heap.
  *
@@ -324,9 +327,9 @@ size_t cf_usable_size(struct cf_heap *heap, cf_handle handle);
  * @offset: of the byte in the object, or the first one behind it
  * @block_size: that of a non-moving heap, 0 for a moving one
  *
- * Ends the program (CF_FAULT() of the library, a trap unless it is defined) if the handle is not that
- * of a live object, the object lies in pieces, @offset is beyond it, or the heap is of the other
- * engine or has other block-frames. Takes no lock, as they take none. Constant time.
+ * Ends the program (CF_FAULT() of the library, a trap unless it is defined) if the handle is not
+ * that of a live object, the object lies in pieces, @offset is beyond it, or the heap is of the
+ * other engine or has other block-frames. Takes no lock, as they take none. Constant time.
  * Return: the address.
  */
 void *cf_deref_checked(const struct cf_heap *heap, cf_handle handle, size_t offset,
@@ -341,11 +344,11 @@ void *cf_deref_checked(const struct cf_heap *heap, cf_handle handle, size_t offs
  * The paper's dereference(): one load more than a plain pointer costs, nothing checked. Not for
  * objects larger than cf_max_contiguous(): they have no one address.
  *
- * Where CF_DEBUG is defined, a handle that is stale, of an object in pieces or all zero, and an @offset
- * beyond the object end the program: see cf_deref_checked(). Where it is not, a stale handle may lead
- * anywhere in the heap. All zero leads to address 0, on machines of 64 bits 16 GiB behind the heap:
- * where there is a memory management unit and nothing is mapped there, that faults, and it never is
- * the heap.
+ * Where CF_DEBUG is defined, a handle that is stale, of an object in pieces or all zero, and an
+ * @offset beyond the object end the program: see cf_deref_checked(). Where it is not, a stale
+ * handle may lead anywhere in the heap. All zero leads to address 0, on machines of 64 bits 16
+ * GiB behind the heap: where there is a memory management unit and nothing is mapped there, that
+ * faults, and it never is the heap.
  * Return: the address.
  */
 static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_t offset)
@@ -457,9 +460,9 @@ size_t cf_bound(struct cf_heap *heap, size_t size);
  * cf_max_size() - the largest object that the heap's configuration allows
  * @heap: the heap
  *
- * A page; if it may have objects in pieces, as many pages as numbers of pages have room in the block of
- * a whole page: a quarter of the page size less 5 (64 MiB in all), in a non-moving heap the
- * block-frames of a page less 5. One page at least. Constant time.
+ * A page; if it may have objects in pieces, as many pages as numbers of pages have room in the
+ * block of a whole page: a quarter of the page size less 5 (64 MiB in all), in a non-moving heap
+ * the block-frames of a page less 5. One page at least. Constant time.
  * Return: its bytes.
  */
 size_t cf_max_size(const struct cf_heap *heap);

@@ -77,8 +77,8 @@
 #endif
 
 /*
- * What a program does without can be left out, by -DCF_WITH_...=0 for the library; a call of what is
- * left out does not link, and cf_init() refuses a configuration that asks for it.
+ * What a program does without can be left out, by -DCF_WITH_...=0 for the library; a call of what
+ * is left out does not link, and cf_init() refuses a configuration that asks for it.
  */
 #ifndef CF_WITH_NONMOVING
 #define CF_WITH_NONMOVING 1 /* the non-moving engine */
@@ -100,8 +100,8 @@
 #endif
 
 /*
- * A bit for each row of a page's bitmap: as many as the machine handles at once. Numbers of blocks in
- * a page are small; on a small machine memory is, too.
+ * A bit for each row of a page's bitmap: as many as the machine handles at once. Numbers of
+ * blocks in a page are small; on a small machine memory is, too.
  */
 #if __SIZEOF_POINTER__ == 8
 typedef uint64_t cf_rows;
@@ -144,8 +144,8 @@ struct cf_remote {
 };
 
 /*
- * The ring. Other cores write or read its counters: not beside each other, nor beside what the owner
- * needs in each operation.
+ * The ring. Other cores write or read its counters: not beside each other, nor beside what the
+ * owner needs in each operation.
  */
 struct cf_ring {
 	uint32_t apart[15];
@@ -205,12 +205,12 @@ struct cf_class {
 
 /* The heap, at the start of the buffer. What a usual malloc or free reads comes first. */
 struct cf_heap {
-	uint32_t nowhere; /* the slot of no object: cf_deref() of a handle that is all zero reads it */
+	uint32_t nowhere; /* the slot of no object: cf_deref() of all zero reads it */
 	uint32_t frames; /* non-moving: where that of slot 0 were; cf_deref_nonmoving() reads it */
 	uint32_t free_slot; /* a list that ends in fresh_slot */
 	uint32_t end_slot;
 	uint32_t fresh_slot; /* it and those behind, up to end_slot, were never used; 0: none */
-	uint32_t stamp; /* of the last object, wide: the first one of each slot; none below stamp_one */
+	uint32_t stamp; /* of the last object; wide: the first one of each slot */
 	uint32_t stamp_one;
 	uint32_t stamp_low; /* bits that are no stamp's */
 	uint32_t pin_one;
@@ -310,7 +310,8 @@ static uint32_t cf_lowest(uint32_t bits)
 /* The same for rows. */
 static uint32_t cf_lowest_row(cf_rows rows)
 {
-	return (uint32_t)(sizeof(rows) == 8 ? __builtin_ctzll(rows) : __builtin_ctz((uint32_t)rows));
+	return (uint32_t)(sizeof(rows) == 8 ? __builtin_ctzll(rows) :
+					      __builtin_ctz((uint32_t)rows));
 }
 
 /* The binary logarithm, rounded down; not for 0 either. */
@@ -356,9 +357,10 @@ typedef struct cf_four {
 } __attribute__((may_alias)) cf_four;
 
 /*
- * Copy words that do not overlap. A round is 64 bytes, all of them loaded before the first is stored;
- * what is left over is the last 64, 32 or 16 bytes, some of them once more, so that there is no loop
- * whose rounds a processor had to guess. Who has a better copy defines it: CF_COPY(to, from, words).
+ * Copy words that do not overlap. A round is 64 bytes, all of them loaded before the first is
+ * stored; what is left over is the last 64, 32 or 16 bytes, some of them once more, so that there
+ * is no loop whose rounds a processor had to guess. Who has a better copy defines it: CF_COPY(to,
+ * from, words).
  */
 #ifndef CF_COPY
 CF_INLINE void cf_copy_16(cf_any *to, const cf_any *from)
@@ -453,8 +455,8 @@ CF_INLINE void cf_blank_page(struct cf_page *header)
 }
 
 /*
- * A page that will have no objects, but slots, or a piece of a large one: with what cf_locate() reads
- * of any page, as a handle that somebody made up may lead here.
+ * A page that will have no objects, but slots, or a piece of a large one: with what cf_locate()
+ * reads of any page, as a handle that somebody made up may lead here.
  */
 CF_INLINE struct cf_page *cf_take_plain_page(struct cf_heap *heap)
 {
@@ -614,11 +616,12 @@ CF_SELDOM void cf_give_frames(struct cf_heap *heap, uint32_t where, uint32_t fro
 }
 
 /*
- * References lead from a block to its slot. Each object has a tag: a stamp and, in multiples of pin_one
- * below it, its pins. In 32 bits the tag is above the slot in the reference, so that few bits are left
- * for the stamp, and stamps are counted up by all objects of the heap: a stamp tells a handle from those
- * of objects that had the slot before, until stamps begin again. In a wide heap the tag has a word
- * beside the slot, and stamps are counted up by the objects of that slot alone: none is used twice.
+ * References lead from a block to its slot. Each object has a tag: a stamp and, in multiples of
+ * pin_one below it, its pins. In 32 bits the tag is above the slot in the reference, so that few
+ * bits are left for the stamp, and stamps are counted up by all objects of the heap: a stamp
+ * tells a handle from those of objects that had the slot before, until stamps begin again. In a
+ * wide heap the tag has a word beside the slot, and stamps are counted up by the objects of that
+ * slot alone: none is used twice.
  */
 
 /*
@@ -637,8 +640,8 @@ CF_INLINE void cf_set_ref(struct cf_heap *heap, uint32_t *refs, uint32_t index, 
 }
 
 /*
- * Is it the reference of the handle's object, and is that not pinned? A free needs both. Narrow, one
- * comparison asks both. Wide, the slot is one if it is in the reference.
+ * Is it the reference of the handle's object, and is that not pinned? A free needs both. Narrow,
+ * one comparison asks both. Wide, the slot is one if it is in the reference.
  */
 CF_INLINE bool cf_ref_is(struct cf_heap *heap, const uint32_t *refs, uint32_t index, uint32_t slot,
 			 uint32_t stamp, bool wide)
@@ -1028,10 +1031,10 @@ CF_INLINE void cf_unlink_first(struct cf_heap *heap, struct cf_class *class,
 }
 
 /*
- * Move the object in block @index of a page on @list, the first one if that is CF_NOT_FULL, to block
- * @to_index of page @to: the only thing that compaction does. The block's words, its reference, and the slot that says where the block
- * is: whoever has the handle notices nothing. The block that it leaves is freed, and its page with
- * it if it was the last one. Always CF_OK.
+ * Move the object in block @index of a page on @list, the first one if that is CF_NOT_FULL, to
+ * block @to_index of page @to: the only thing that compaction does. The block's words, its
+ * reference, and the slot that says where the block is: whoever has the handle notices nothing. The
+ * block that it leaves is freed, and its page with it if it was the last one. Always CF_OK.
  */
 CF_INLINE int cf_move(struct cf_heap *heap, struct cf_class *class, struct cf_page *from,
 		      uint32_t list, uint32_t index, struct cf_page *to, uint32_t to_index)
@@ -1292,7 +1295,8 @@ CF_SELDOM int cf_allocate_open(struct cf_heap *heap, struct cf_class *class, cf_
 	row = cf_lowest_row(header->rows_free);
 	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
-	return cf_place(heap, class, header, row, cf_take_slot(heap, heap->wide), heap->wide, handle);
+	return cf_place(heap, class, header, row, cf_take_slot(heap, heap->wide), heap->wide,
+			handle);
 }
 
 /*
@@ -1375,10 +1379,10 @@ static int cf_allocate_spine(struct cf_heap *heap, struct cf_class *class, cf_ha
 }
 
 /*
- * Where is the object that the handle is said to be of? False if there is none. Nothing is believed
- * that a handle leads to: each number is compared with what there is before it is used, and any
- * word of the heap may stand where a slot should be; that this is one is all that was seen to. A page
- * without objects has no used rows.
+ * Where is the object that the handle is said to be of? False if there is none. Nothing is
+ * believed that a handle leads to: each number is compared with what there is before it is used,
+ * and any word of the heap may stand where a slot should be; that this is one is all that was
+ * seen to. A page without objects has no used rows.
  */
 CF_INLINE bool cf_locate(struct cf_heap *heap, uint32_t slot, struct cf_object *object)
 {
@@ -1811,7 +1815,10 @@ CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 	struct cf_object object, pinned;
 	cf_handle handle;
 
-	/* Pairs with the store that ends cf_free_remote(): what was done to the object, and the stamp. */
+	/*
+	 * Pairs with the store that ends cf_free_remote(): what was done to the object, and the
+	 * stamp.
+	 */
 	handle.slot = __atomic_load_n(&entry->slot, __ATOMIC_ACQUIRE);
 	if (!handle.slot)
 		return false;
@@ -1824,8 +1831,8 @@ CF_SELDOM bool cf_drain_one(struct cf_heap *heap)
 		return true;
 	}
 	/*
-	 * The pin that kept it where it is for the other core. Not unpinned: it would move before it
-	 * is freed.
+	 * The pin that kept it where it is for the other core. Not unpinned: it would move before
+	 * it is freed.
 	 */
 	pinned = object;
 	if (cf_pins_of(heap, &object))
@@ -2066,7 +2073,8 @@ CF_INLINE int cf_free_fast(struct cf_heap *heap, uint64_t number, uint32_t words
 
 	if (CF_UNLIKELY(slot >= words || stamp & heap->stamp_low ||
 			!cf_locate(heap, slot, &object) ||
-			!cf_ref_is(heap, object.meta + object.class->refs, object.index, slot, stamp, wide)))
+			!cf_ref_is(heap, object.meta + object.class->refs, object.index, slot,
+				   stamp, wide)))
 		return wide ? cf_free_any(heap, number) : cf_free_other(heap, number);
 	cf_give_slot(heap, slot, wide);
 	object.class->objects--;
@@ -2123,7 +2131,8 @@ static int cf_change_class(struct cf_heap *heap, struct cf_object *object, uint3
 		cf_give_frames(heap, object->where, common, old->units);
 		cf_take_frames(heap, where, common, class->units);
 	}
-	cf_set_ref(heap, cf_word(heap, header->meta) + class->refs, index, slot, object->tag, heap->wide);
+	cf_set_ref(heap, cf_word(heap, header->meta) + class->refs, index, slot, object->tag,
+		   heap->wide);
 	*cf_word(heap, slot) = where;
 	class->objects++;
 	old->objects--;
@@ -2425,7 +2434,9 @@ static uint32_t cf_slot_pages(const struct cf_heap *heap, uint32_t objects)
 	uint32_t words = (objects + heap->retired) * heap->slot_words;
 	uint32_t pages = (words + heap->page_mask) >> heap->page_shift;
 
-	return cf_is_nonmoving(heap) || pages <= heap->handle_pages ? 0 : pages - heap->handle_pages;
+	if (cf_is_nonmoving(heap) || pages <= heap->handle_pages)
+		return 0;
+	return pages - heap->handle_pages;
 }
 
 /*
@@ -2503,7 +2514,8 @@ void cf_get_stats(struct cf_heap *heap, struct cf_stats *stats)
 		stats->objects += cf_classes(heap)[i].objects;
 		stats->pinned += cf_classes(heap)[i].pinned;
 		stats->moves += cf_classes(heap)[i].moves;
-		stats->moved_bytes += (uint64_t)cf_classes(heap)[i].moves * cf_classes(heap)[i].units * 4;
+		stats->moved_bytes += (uint64_t)cf_classes(heap)[i].moves *
+				      cf_classes(heap)[i].units * 4;
 	}
 	cf_unlock(heap);
 }
@@ -2699,8 +2711,9 @@ const char *cf_verify(struct cf_heap *heap)
 	    (slots != heap->free_frames ||
 	     census.frames + slots + heap->retired != heap->end_slot - heap->first_slot))
 		wrong = "each block-frame is an object's or free";
-	if (!wrong && !cf_is_nonmoving(heap) && (total + slots + heap->retired) * heap->slot_words !=
-					       heap->handle_pages << heap->page_shift)
+	slots += total + heap->retired;
+	if (!wrong && !cf_is_nonmoving(heap) &&
+	    slots * heap->slot_words != heap->handle_pages << heap->page_shift)
 		wrong = "each slot is an object's or free";
 	cf_unlock(heap);
 	return wrong;
@@ -2732,7 +2745,7 @@ static uint32_t cf_meta_inside(const struct cf_heap *heap, uint32_t blocks)
 static uint32_t cf_fit(const struct cf_heap *heap, uint32_t units)
 {
 	uint32_t bytes = 4u << heap->page_shift;
-	uint32_t blocks = bytes / (units * 4);
+	uint32_t blocks = bytes / (units > 1 ? units * 4 : 4);
 
 	while (blocks > 1 && blocks * units * 4 + cf_meta_inside(heap, blocks) > bytes)
 		blocks--;
@@ -2769,10 +2782,11 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 }
 
 /*
- * The size-classes, from the smallest blocks to a whole page, and the table by which cf_class_for()
- * finds them: both lie behind the heap itself. It goes through the steps of that table: a step whose
- * sizes the last class is too small for makes a new one, which may serve the steps that follow too.
- * Returns the bytes from the heap to their end; 0 if that is more than @most.
+ * The size-classes, from the smallest blocks to a whole page, and the table by which
+ * cf_class_for() finds them: both lie behind the heap itself. It goes through the steps of that
+ * table: a step whose sizes the last class is too small for makes a new one, which may serve the
+ * steps that follow too. Returns the bytes from the heap to their end; 0 if that is more than
+ * @most.
  */
 static size_t cf_make_classes(struct cf_heap *heap, const struct cf_config *config, size_t most)
 {
@@ -2837,7 +2851,8 @@ static size_t cf_header_bytes(const struct cf_heap *heap)
 static uint32_t cf_count_frames(const struct cf_heap *heap, size_t bytes, uint32_t *pages)
 {
 	size_t page_bytes = ((size_t)4 << heap->page_shift) + cf_header_bytes(heap);
-	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + (heap->wide ? 8 : 4), of_256, frames, loose = 0;
+	size_t frame_bytes = ((size_t)1 << heap->unit_shift) + (heap->wide ? 8 : 4);
+	size_t of_256, frames, loose = 0;
 	uint32_t i, in_page = UINT32_MAX;
 
 	for (i = 0; i < heap->nr_classes; i++) {
@@ -2914,10 +2929,10 @@ static bool cf_is_power(uint32_t value, uint32_t least, uint32_t most)
 }
 
 /*
- * The page size for a buffer whose user names none. Below 1 MiB a 128th of it, so that size-classes in
- * use may each have a page that is not full. Above the paper's, and twice that in a large heap, if rows
- * allow for as many blocks: larger pages fit objects of a fraction of them better. In a non-moving
- * heap pages are virtual and small: the paper's.
+ * The page size for a buffer whose user names none. Below 1 MiB a 128th of it, so that
+ * size-classes in use may each have a page that is not full. Above the paper's, and twice that in
+ * a large heap, if rows allow for as many blocks: larger pages fit objects of a fraction of them
+ * better. In a non-moving heap pages are virtual and small: the paper's.
  */
 static uint32_t cf_suited_page(size_t size, enum cf_engine engine)
 {

@@ -118,16 +118,11 @@ static void pin(uint32_t which)
 	}
 }
 
-static uint32_t page_bytes(const struct engine *engine)
-{
-	return engine->config.page_size ? engine->config.page_size : CF_PAGE_SIZE;
-}
-
 /* Use up all slots that there are but @left. */
 static void use_up_slots(const struct history *history, const struct engine *engine, uint8_t class,
 			 uint32_t left)
 {
-	uint32_t slots = page_bytes(engine) / (engine->config.wide ? 8 : 4);
+	uint32_t slots = (uint32_t)cf_max_contiguous(heap) / (engine->config.wide ? 8 : 4);
 	struct cf_stats stats;
 
 	if (engine->config.engine == CF_NONMOVING)
@@ -153,7 +148,7 @@ static void use_up_pages(const struct history *history, uint32_t left)
 
 static void follow(const struct history *history, const struct engine *engine, struct step step)
 {
-	uint32_t which = nr_live ? step.which % nr_live : 0, many = step.which % 1100, i;
+	uint32_t which = nr_live ? step.which % nr_live : 0, many = step.which % 2200, i;
 
 	switch (step.kind) {
 	case TAKE:
@@ -402,7 +397,7 @@ static void climb(const struct engine *engine, enum operation wanted, double end
 
 int main(int argc, char **argv)
 {
-	double seconds = argc > 1 ? atof(argv[1]) : SECONDS, end;
+	double seconds = argc > 1 ? strtod(argv[1], NULL) : SECONDS, end;
 	static const char *const names[OPERATIONS] = CEILINGS_NAMES;
 	size_t number = 0, wrong = 0, e, operation;
 	cf_handle handle = { 0, 0 };
@@ -418,7 +413,7 @@ int main(int argc, char **argv)
 	for (e = 0; e < ENGINES; e++) {
 		memset(found, 0, sizeof(found));
 		for (operation = 0; operation < OPERATIONS; operation++)
-			for (end = now() + seconds / (double)(ENGINES * OPERATIONS);
+			for (end = now() + seconds / (double)ENGINES / (double)OPERATIONS;
 			     now() < end || !found[operation].tried;)
 				climb(&engines[e], (enum operation)operation, end);
 		for (operation = 0; operation < OPERATIONS; operation++) {

@@ -167,11 +167,6 @@ static void usual(const struct engine *engine, unsigned int index)
 	free(handles);
 }
 
-static uint32_t page_size_of(const struct engine *engine)
-{
-	return engine->config.page_size ? engine->config.page_size : CF_PAGE_SIZE;
-}
-
 /*
  * Use up the slots of the first page of slots, of which @used are used, by objects of another size-class
  * than @index; and all pages but @free_pages, by objects of a page each, if @free_pages is not ANY.
@@ -180,7 +175,7 @@ static void use_up_slots(const struct engine *engine, unsigned int index, uint32
 			 uint32_t free_pages)
 {
 	unsigned int last = cf_class_count(heap) - 1, other = index == 0;
-	uint32_t slots = page_size_of(engine) / (engine->config.wide ? 8 : 4), n = cf_class_per_page(heap, other);
+	uint32_t slots = (uint32_t)cf_max_contiguous(heap) / (engine->config.wide ? 8 : 4), n = cf_class_per_page(heap, other);
 	struct cf_stats stats;
 
 	if (free_pages != ANY) {

@@ -132,6 +132,10 @@ static void again(void)
 			cf_free(heap, handles[i]);
 			freed += sizes[i];
 		}
+	if (!freed) {
+		result(false, what);
+		goto out;
+	}
 	memcpy(copy, buffer, PAPERS);
 	for (size = 1; size <= AGAIN_TO; size++) {
 		if (cf_class_of(heap, size) == last)

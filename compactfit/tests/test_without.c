@@ -75,7 +75,9 @@ static bool works(void *buffer)
 			sizes[i] = size < sizes[i] ? size : sizes[i];
 			continue;
 		}
-		if (cf_free(heap, old) != CF_OK || cf_free(heap, old) != CF_ESTALE)
+		if (cf_free(heap, old) != CF_OK)
+			return false;
+		if (cf_free(heap, old) != CF_ESTALE)
 			return false;
 		sizes[i] = 0;
 	}
