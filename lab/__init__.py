@@ -24,8 +24,8 @@ LAYERS = (
     "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_cost evals.camc_isolation"
     " evals.camc_purity evals.camc_schedule evals.camera evals.contention evals.dirty evals.large"
     " evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases"
-    " evals.rental_apps evals.rental_return evals.rental_throughput evals.rfc evals.scale evals.size"
-    " evals.swapped evals.system evals.tenancy evals.zsmalloc",
+    " evals.rental_apps evals.rental_return evals.rental_throughput evals.rfc evals.scale"
+    " evals.size evals.swapped evals.system evals.tenancy evals.zsmalloc",
     "evals",
     "demo",
     "verbs",
