@@ -222,12 +222,11 @@ static bool rental_lend_frames(struct rental *r, unsigned long nr, unsigned long
 		return false;
 	spin_lock_irq(&r->lock);
 	first = r->hand;
-	if (nr > 1)
+	if (nr > 1 || !test_bit(first, r->idle)) {
 		first = rental_find(r, first, count, nr);
-	else if (!test_bit(first, r->idle))
-		first = find_next_bit(r->idle, count, first);
-	if (first == count)
-		first = rental_find(r, 0, count, nr);
+		if (first == count)
+			first = rental_find(r, 0, count, nr);
+	}
 	if (first < count) {
 		rental_move(r->idle, r->lent, first, nr);
 		r->nr_idle -= nr;
