@@ -399,7 +399,8 @@ int main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? strtod(argv[1], NULL) : SECONDS, end;
 	static const char *const names[OPERATIONS] = CEILINGS_NAMES;
-	size_t number = 0, wrong = 0, e, operation;
+	size_t number = 0, wrong = 0, nr = ENGINES, e, operation;
+	double slice = seconds / (double)(nr * OPERATIONS);
 	cf_handle handle = { 0, 0 };
 
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
@@ -413,7 +414,7 @@ int main(int argc, char **argv)
 	for (e = 0; e < ENGINES; e++) {
 		memset(found, 0, sizeof(found));
 		for (operation = 0; operation < OPERATIONS; operation++)
-			for (end = now() + seconds / (double)ENGINES / (double)OPERATIONS;
+			for (end = now() + slice;
 			     now() < end || !found[operation].tried;)
 				climb(&engines[e], (enum operation)operation, end);
 		for (operation = 0; operation < OPERATIONS; operation++) {
