@@ -338,7 +338,7 @@ void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 	if (!r)
 		return;
 	first = camc_region_color(r, pfn);
-	/* Nearly all that is freed is one page: it does not pay for the number of watched colors. */
+	/* Nearly all that is freed is one page: it does not pay for all watched colors. */
 	if (!order) {
 		camc_unwatch(cz, first);
 	} else {
@@ -655,11 +655,11 @@ struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nod
 /* ------ at the end of the colors ---------------------------------------- */
 
 /*
- * Pages of the colors may be on per-CPU lists. Bring all of these to the free lists, but no more often
- * than once in CAMC_PAUSE: a task at its end could go on to empty others' all the time. Who comes
- * earlier waits, at most for two such times and two drains, so that it misses nothing; what was
- * begun after it came will do. May sleep. drain_all_pages() would not do: it gives up if anybody
- * else drains, and takes others' color lists along.
+ * Pages of the colors may be on per-CPU lists. Bring all of these to the free lists, but no more
+ * often than once in CAMC_PAUSE: a task at its end could go on to empty others' all the time.
+ * Who comes earlier waits, at most for two such times and two drains, so that it misses nothing;
+ * what was begun after it came will do. May sleep. drain_all_pages() would not do: it gives up if
+ * anybody else drains, and takes others' color lists along.
  */
 void camc_drain_pcp(void)
 {
@@ -737,8 +737,8 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 	if (!cz)
 		return;
 	/*
-	 * With the lock: who holds it may have read high_max before zone_pcp_disable() cleared it, and
-	 * be about to add a page.
+	 * With the lock: who holds it may have read high_max before zone_pcp_disable() cleared it,
+	 * and be about to add a page.
 	 */
 	spin_lock_irqsave(&zone->lock, flags);
 	nr = cz->nr;

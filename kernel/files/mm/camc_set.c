@@ -371,7 +371,7 @@ void camc_exec_failed(void)
  */
 void __camc_exec(void)
 {
-	/* What does not outlast the old program makes place for the colors of its cgroup, if any. */
+	/* What does not outlast the old program makes place for the colors of its cgroup. */
 	if (!(current->camc->flags & CAMC_EXEC))
 		camc_change(current, camc_memcg_get());
 	if (current->camc)
@@ -452,8 +452,8 @@ long camc_prctl(unsigned long op, unsigned long arg, unsigned long size, unsigne
 }
 
 /*
- * The call of the paper: see PROT_CAMC. The old colors are kept until the mapping is made, which may get
- * its pages at once, in the new ones.
+ * The call of the paper: see PROT_CAMC. The old colors are kept until the mapping is made, which
+ * may get its pages at once, in the new ones.
  */
 unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long prot,
 			unsigned long flags, unsigned long fd, unsigned long pgoff)

@@ -64,9 +64,9 @@ static inline bool camc_enabled(void)
 }
 
 /*
- * Is a request, if the task has colors, one for a page of its address space? For pages that are pinned
- * for long, current_gfp_context() has made movable requests unmovable; __GFP_HIGHMEM tells
- * them from those for page tables. Who wants certain colors knows what it asks for.
+ * Is a request, if the task has colors, one for a page of its address space? For pages that are
+ * pinned for long, current_gfp_context() has made movable requests unmovable; __GFP_HIGHMEM
+ * tells them from those for page tables. Who wants certain colors knows what it asks for.
  */
 static inline bool camc_for_user(gfp_t gfp, int migratetype)
 {

@@ -27,11 +27,14 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <linux/camc.h>
+#include <linux/io_uring.h>
 
 #define BANKS		16
 #define MIB(n)		((size_t)(n) << 20)
@@ -80,18 +83,23 @@ static noreturn void skip(const char *why)
 		fail("%s:%d: not so: %s (%s)", __func__, __LINE__, #what, strerror(errno)); \
 	} while (0)
 
-static ssize_t put(const char *path, const char *text)
+static ssize_t put_bytes(const char *path, const char *text, size_t size)
 {
 	int fd = open(path, O_WRONLY), saved;
 	ssize_t ret;
 
 	if (fd < 0)
 		return -1;
-	ret = write(fd, text, strlen(text));
+	ret = write(fd, text, size);
 	saved = errno;
 	close(fd);
 	errno = saved;
 	return ret;
+}
+
+static ssize_t put(const char *path, const char *text)
+{
+	return put_bytes(path, text, strlen(text));
 }
 
 static ssize_t get(const char *path, char *buf, size_t size)
@@ -354,6 +362,9 @@ static void test_bad_maps(void)
 		if (put(SYS "map", bad[i]) != -1 || errno != EINVAL)
 			fail("map %zu was not refused: %s", i, strerror(errno));
 	}
+	/* text behind a byte of 0 */
+	EXPECT(put_bytes(SYS "map", "map x\nregion 0-10000000000\n\0x", 28) == -1 &&
+	       errno == EINVAL);
 	memset(big, '#', sizeof(big) - 1);
 	big[sizeof(big) - 1] = 0;
 	EXPECT(put(SYS "map", big) == -1 && errno == ENOSPC);
@@ -384,7 +395,7 @@ static void test_load(void)
 static void test_errors(void)
 {
 	struct { struct camc_policy policy; uint64_t more; } longer = { };
-	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = 1, .node = -1 };
+	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = 1, .node = -1 }, *fixed;
 
 #define REFUSED(error, ...) EXPECT(prctl(PR_CAMC, __VA_ARGS__) == -1 && errno == (error))
 	REFUSED(EINVAL, 0, &policy, sizeof(policy), 0);
@@ -426,6 +437,16 @@ static void test_errors(void)
 	EXPECT(try_auto(BANKS + 1, 0) == -1 && errno == EBUSY && nr_colors() == 2);
 	set_auto(BANKS, 0);
 	EXPECT(nr_colors() == BANKS && stat_of("taken") == BANKS);
+	/* So does a policy that cannot be written back, and one of the size of everything. */
+	set_auto(2, 0);
+	fixed = MUST(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	fixed->flags = CAMC_AUTO;
+	fixed->nr_colors = 1;
+	fixed->node = CAMC_NODE_LOCAL;
+	MUST(mprotect(fixed, page, PROT_READ));
+	REFUSED(EFAULT, CAMC_SET, fixed, sizeof(*fixed), 0);
+	REFUSED(E2BIG, CAMC_SET, fixed, 1ul << 40, 0);
+	EXPECT(nr_colors() == 2 && stat_of("taken") == 2);
 #undef REFUSED
 }
 
@@ -722,6 +743,36 @@ static void test_mmap(void)
 	       errno == EINVAL);
 	EXPECT(mmap((void *)CAMC_MMAP_ON, 0, PROT_CAMC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == 0);
 	EXPECT(nr_colors() == 1);
+	/* What fails changes nothing, and no address is overwritten. */
+	EXPECT(mmap((void *)(CAMC_MMAP_ON + 2), page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
+	       MAP_FAILED && errno == EBADF);
+	EXPECT(mmap((void *)CAMC_MMAP_OFF, page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
+	       MAP_FAILED && errno == EBADF);
+	EXPECT(mmap((void *)(CAMC_MMAP_ON + 2), page, PROT_READ | PROT_CAMC,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED &&
+	       errno == EINVAL);
+	EXPECT(nr_colors() == 1 && stat_of("taken") == 1);
+	/* Pages that come with the mapping have the new colors. */
+	at = mmap((void *)(CAMC_MMAP_ON + 2), MIB(1), PROT_READ | PROT_WRITE | PROT_CAMC,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	EXPECT(at != MAP_FAILED && nr_colors() == 2);
+	expect_pure(at, MIB(1));
+}
+
+/* Buffers that are registered are pinned for long: their pages are not movable. */
+static void test_pinned(void)
+{
+	struct io_uring_params params = { };
+	size_t size = MIB(1);
+	struct iovec vec = { .iov_base = room(size), .iov_len = size };
+	int ring = syscall(__NR_io_uring_setup, 4, &params);
+
+	if (ring < 0)
+		skip("no io_uring");
+	set_auto(1, 0);
+	MUST(syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1));
+	expect_pure(vec.iov_base, size);
+	close(ring);
 }
 
 static void test_cgroup(void)
@@ -746,6 +797,19 @@ static void test_cgroup(void)
 	if (!pid) {
 		MUST(put(CGROUP "/below/cgroup.procs", "0"));
 		EXPECT(nr_colors() == 0);
+		execl("/tmp/camc/inspected", "inspected", "--has", "48", NULL);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+	/* A program that is not there has no colors, and one that comes without any gets these. */
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(put(CGROUP "/below/cgroup.procs", "0"));
+		execl("/tmp/camc/not-there", "not-there", NULL);
+		EXPECT(nr_colors() == 0);
+		MUST(try_color(7, 0));
+		execl("/tmp/camc/not-there", "not-there", NULL);
+		EXPECT(nr_colors() == 1);
 		execl("/tmp/camc/inspected", "inspected", "--has", "48", NULL);
 		_exit(1);
 	}
@@ -780,6 +844,10 @@ static void test_proc(void)
 	at = strstr(buf, want);
 	EXPECT(at);
 	EXPECT(atol(at + strlen(want)) > 0 && strstr(at, " camc_colors\n"));
+	/* A name is no line. */
+	MUST(prctl(PR_SET_NAME, "a\nset 77 x", 0, 0, 0));
+	MUST(get("/proc/camc", buf, sizeof(buf)));
+	EXPECT(!strstr(buf, "\nset 77") && strstr(buf, " a\\nset 77 x\n"));
 }
 
 /* ------ at the end of the colors ---------------------------------------- */
@@ -876,6 +944,56 @@ static void test_strict_call(void)
 	errno = saved;
 	unlink("/tmp/camc/file");
 	EXPECT(ret == -1 && (errno == ENOMEM || errno == ENOSPC));
+}
+
+/* A task at its end, which tries again and again, leaves alone what others have collected. */
+static void test_others(void)
+{
+	struct camc_policy policy = { .nr_pages = 2048 };
+	long drained, before;
+	pid_t pid;
+
+	set_auto(2, 0);
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	EXPECT(policy.nr_pages >= 2048);
+	before = stat_of("free");
+	drained = stat_of("drained");
+	pid = MUST(fork());
+	if (!pid) {
+		char *at = room(MIB(1024)), *again = room(page);
+		size_t got;
+
+		set_auto(1, CAMC_STRICT);
+		got = touch_to_the_end(at, MIB(1024));
+		EXPECT(got < MIB(1024) / page);
+		for (int i = 0; i < 20; i++)
+			touch_to_the_end(again, page);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	printf("# %ld pages were collected, %ld are left, %ld were drained\n", before,
+	       stat_of("free"), stat_of("drained") - drained);
+	EXPECT(stat_of("free") > 1900);
+}
+
+/* Where its memory policy lets it not go to its colors, nobody's memory is reclaimed for it. */
+static void test_elsewhere(void)
+{
+	struct camc_policy policy = { .flags = CAMC_AUTO | CAMC_STRICT, .nr_colors = 1, .node = 1 };
+	unsigned long mask = 1;
+	char *at = room(MIB(1));
+	long scanned;
+
+	if (nodes < 2)
+		skip("one node only");
+	touch_stack();
+	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+	MUST(syscall(__NR_mbind, at, MIB(1), 2 /* MPOL_BIND */, &mask, 64, 0));
+	scanned = field("/proc/vmstat", "pgscan_direct ");
+	for (int i = 0; i < 5; i++)
+		EXPECT(touch_to_the_end(at, MIB(1)) == 0);
+	EXPECT(field("/proc/vmstat", "pgscan_direct ") == scanned);
 }
 
 static void test_spill(void)
@@ -1200,6 +1318,7 @@ static const struct {
 	{ test_threads, "threads share colors, and the last one gives them back" },
 	{ test_huge, "there are no huge pages" },
 	{ test_merged, "KSM leaves colored pages alone" },
+	{ test_pinned, "pages that are pinned for long have the colors" },
 	{ test_mmap, "the mmap() call of the paper colors a task" },
 	{ test_cgroup, "programs in a cgroup have its colors" },
 	{ test_proc, "/proc/camc tells who has what" },
@@ -1208,6 +1327,8 @@ static const struct {
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
 	{ test_strict_call, "a system call of such a task fails" },
+	{ test_others, "such a task leaves alone what others have collected" },
+	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_swap, "swapped pages come back in the colors" },
 	{ test_compaction, "compaction leaves colored pages alone" },
