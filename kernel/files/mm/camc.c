@@ -9,7 +9,7 @@
  *
  * A free page is on a color list, on a per-CPU list or in the buddy allocator. One on a color list
  * is as one on a per-CPU list: it has passed free_pages_prepare(), has no reference, is not
- * PageBuddy, and is not counted in NR_FREE_PAGES but in NR_FREE_COLORED.
+ * PageBuddy, and is not counted in NR_FREE_PAGES but in camc_nr_free().
  *
  * All lists of a zone, and struct camc_zone, are protected by zone->lock. What follows from that:
  *
@@ -87,7 +87,6 @@ static void camc_list_add(struct zone *zone, struct page *page, unsigned int col
 	list_add(&page->pcp_list, &list->pages);
 	list->nr++;
 	cz->nr++;
-	__mod_zone_page_state(zone, NR_FREE_COLORED, 1);
 }
 
 static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int alloc_flags)
@@ -104,7 +103,6 @@ static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int
 			list_del(&page->pcp_list);
 			list->nr--;
 			cz->nr--;
-			__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
 			/* Broken since it was freed: nobody gets it, as in free_pages_prepare(). */
 			if (PageHWPoison(page))
 				continue;
@@ -132,14 +130,26 @@ static struct page *camc_pop_any(struct zone *zone, const unsigned long *colors,
 	return page;
 }
 
+/* Pages on color lists of a node, or NUMA_NO_NODE: of the machine. They change as we add. */
+static unsigned long camc_nr(int nid)
+{
+	unsigned long sum = 0;
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		if (zone->camc && (nid == NUMA_NO_NODE || zone_to_nid(zone) == nid))
+			sum += data_race(zone->camc->nr); /* as said */
+	return sum;
+}
+
 unsigned long camc_nr_free(void)
 {
-	return global_zone_page_state(NR_FREE_COLORED);
+	return camc_nr(NUMA_NO_NODE);
 }
 
 unsigned long camc_nr_free_node(int nid)
 {
-	return sum_zone_node_page_state(nid, NR_FREE_COLORED);
+	return camc_nr(nid);
 }
 
 /* ------ refill ---------------------------------------------------------- */
@@ -176,47 +186,57 @@ static unsigned int camc_pick_order(const unsigned long *colors)
 }
 
 /*
+ * Give pages from @pfn up to @end, which are free and next to none that is, back as blocks as large
+ * as possible. Their buddies are not free: the smallest block of both has a page that was taken.
+ */
+static void camc_give_back(struct zone *zone, unsigned long pfn, unsigned long end, int mt)
+{
+	while (pfn < end) {
+		unsigned int order = min(__ffs(pfn | 1UL << MAX_PAGE_ORDER), __fls(end - pfn));
+
+		camc_buddy_add(zone, pfn_to_page(pfn), order, mt);
+		pfn += 1UL << order;
+	}
+}
+
+/*
  * Split a free block that grants the wish: a part of it that grants it too is cut out, at most
- * 2^CAMC_PICK_ORDER pages; of these, those of the colors go to the lists, all others back to
- * the free lists in blocks as large as possible. While lists are disabled, the part is one page.
- *
- * No two of these are free buddies: their parent would have no page of the colors either, and
- * would have been left whole. Nor is the first block's buddy to be merged with, since it is not
- * free as a whole.
+ * 2^CAMC_PICK_ORDER pages; of these, those of the colors go to the lists, all others back to the
+ * free lists. While lists are disabled, the part is one page. It lies in 256 aligned pages: the
+ * color of a page is that of the first of these, XORed with one table entry.
  */
 static void camc_extract(struct zone *zone, struct page *page, unsigned int order, int mt,
 			 const struct camc_wish *wish)
 {
-	unsigned int pick = camc_lists_disabled(zone) ? 0 : camc_pick_order(wish->colors), nr = 0;
-	unsigned long pfn = page_to_pfn(page), end;
+	unsigned int pick = camc_lists_disabled(zone) ? 0 : camc_pick_order(wish->colors);
+	unsigned int nr = 0, first, color, step;
+	unsigned long pfn = page_to_pfn(page), end, free;
+	const struct camc_region *r = camc_region(camc_map, pfn);
 
 	camc_buddy_del(zone, page, order, mt);
 	while (order > pick) {
 		unsigned long half = 1UL << --order;
-		bool first = camc_grants(wish, pfn, order);
+		bool lower = camc_grants(wish, pfn, order);
 
-		camc_buddy_add(zone, pfn_to_page(first ? pfn + half : pfn), order, mt);
-		pfn += first ? 0 : half;
+		camc_buddy_add(zone, pfn_to_page(lower ? pfn + half : pfn), order, mt);
+		pfn += lower ? 0 : half;
 	}
 	end = pfn + (1UL << order);
-	while (pfn < end) {
-		bool has = camc_block_has(camc_map, pfn, order, wish->colors);
+	first = camc_region_color(r, pfn & ~0xffUL);
+	step = 1U << min(r->uniform, order);
+	for (free = pfn; pfn < end; pfn += step) {
+		unsigned int i;
 
-		if (has && order) {
-			order--;
+		color = first ^ r->table[0][pfn & 0xff];
+		if (!test_bit(color, wish->colors))
 			continue;
-		}
-		page = pfn_to_page(pfn);
-		if (has) {
-			camc_list_add(zone, page, camc_color(page), mt);
-			nr++;
-		} else {
-			camc_buddy_add(zone, page, order, mt);
-		}
-		pfn += 1UL << order;
-		/* the largest block that begins here: it ends within the one that is split */
-		order = __ffs(pfn);
+		camc_give_back(zone, free, pfn, mt);
+		for (i = 0; i < step; i++)
+			camc_list_add(zone, pfn_to_page(pfn + i), color, mt);
+		nr += step;
+		free = pfn + step;
 	}
+	camc_give_back(zone, free, end, mt);
 	zone->camc->stats[CAMC_REFILLS]++;
 	zone->camc->stats[CAMC_REFILLED] += nr;
 }
@@ -530,10 +550,18 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 	unsigned long flags;
 	struct page *page;
 
-	all = all && !(alloc_flags & ALLOC_NOFRAGMENT);
-	if (!camc_has_memory(zone))
+	if (!zone->camc)
 		return NULL;
+	all = all && !(alloc_flags & ALLOC_NOFRAGMENT);
 	spin_lock_irqsave(&zone->lock, flags);
+	/* The last one as long as its list has pages: refills bring some of each. */
+	if (test_bit(current->camc_last, wish.colors)) {
+		page = camc_pop(zone, current->camc_last, alloc_flags);
+		if (page) {
+			spin_unlock_irqrestore(&zone->lock, flags);
+			return page;
+		}
+	}
 	camc_forget(zone);
 	if (READ_ONCE(camc_refill_mode) == CAMC_WALK) {
 		page = camc_pop_any(zone, wish.colors, alloc_flags);
@@ -556,6 +584,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 		spin_lock_irqsave(&zone->lock, flags);
 	}
 out:
+	/* true as well if the zone has no memory of these colors */
 	used_up = !page && camc_used_up(zone, wish.colors);
 	spin_unlock_irqrestore(&zone->lock, flags);
 	if (!page && !used_up && !(alloc_flags & ALLOC_NOFRAGMENT) &&
@@ -716,7 +745,6 @@ static void camc_drain_list(struct zone *zone, struct camc_list *list)
 		list_del(&page->pcp_list);
 		if (!PageHWPoison(page))
 			camc_buddy_free(zone, page, get_pageblock_migratetype(page));
-		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
 		cz->nr--;
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
@@ -881,7 +909,7 @@ static struct camc_zone *camc_zone_create(const struct camc_map *map, struct zon
 			cond_resched();
 	}
 	cz->max = zone_managed_pages(zone) / CAMC_KEEP;
-	cz->scan = zone->zone_start_pfn;
+	cz->scan = pageblock_start_pfn(zone->zone_start_pfn);
 	return cz;
 }
 
@@ -896,11 +924,13 @@ int camc_load(const struct camc_map *map)
 
 	if (!shrinker)
 		return -ENOMEM;
+	get_online_mems();
 	for_each_populated_zone(zone) {
 		zone->camc = camc_zone_create(map, zone);
 		if (!zone->camc)
 			goto free;
 	}
+	put_online_mems();
 	camc_sets_init(map);
 	/* Pairs with camc_loaded(): whoever sees the map may make sets. */
 	smp_store_release(&camc_map, map);
@@ -914,6 +944,7 @@ free:
 		camc_zone_free(zone->camc);
 		zone->camc = NULL;
 	}
+	put_online_mems();
 	shrinker_free(shrinker);
 	return -ENOMEM;
 }

@@ -256,6 +256,8 @@ static void camc_tabulate(struct camc_region *r)
 	for (order = 1; order < NR_PAGE_ORDERS; order++) {
 		unsigned int column = camc_column(r, order - 1);
 
+		if (!column && r->uniform == order - 1)
+			r->uniform = order;
 		span = r->span[order];
 		bitmap_copy(span, r->span[order - 1], CAMC_MAX_COLORS);
 		for_each_set_bit(i, r->span[order - 1], CAMC_MAX_COLORS)

@@ -759,16 +759,16 @@ static unsigned long camc_stat(unsigned int stat)
 	struct zone *zone;
 
 	BUILD_BUG_ON(CAMC_NR_STATS != 2 + CAMC_NR_ZONE_STATS + CAMC_NR_EVENTS);
-	if (stat == 0)
-		return camc_nr_free();
 	if (stat == 1)
 		return camc_nr_taken();
-	stat -= 2;
-	if (stat >= CAMC_NR_ZONE_STATS)
-		return atomic_long_read(&camc_events[stat - CAMC_NR_ZONE_STATS]);
-	for_each_populated_zone(zone)
-		if (zone->camc)
-			sum += data_race(zone->camc->stats[stat]); /* they change as we add */
+	if (stat >= 2 + CAMC_NR_ZONE_STATS)
+		return atomic_long_read(&camc_events[stat - 2 - CAMC_NR_ZONE_STATS]);
+	for_each_populated_zone(zone) {
+		struct camc_zone *cz = zone->camc;
+
+		if (cz) /* they change as we add */
+			sum += data_race(stat ? cz->stats[stat - 2] : cz->nr);
+	}
 	return sum;
 }
 

@@ -884,12 +884,13 @@ static size_t touch_to_the_end(char *at, size_t size)
 }
 
 /*
- * Trap 1: it ends by a signal, soon, and not at the expense of others. Trap 6: it had most. At the
+ * Trap 1: it ends by a signal, and nothing was reclaimed, from anybody. Trap 6: it had most. At the
  * end there is no page for anything new, so that nothing is printed before some are unmapped.
  */
 static void test_strict_end(void)
 {
 	long swapped = field("/proc/vmstat", "pswpout ");
+	long scanned = field("/proc/vmstat", "pgscan_direct ");
 	long killed = field("/proc/vmstat", "oom_kill ");
 	size_t size = MIB(1024), got, more = 0, free;
 	char *at = room(size), *again = room(MIB(1));
@@ -910,6 +911,7 @@ static void test_strict_end(void)
 	second = stat_of("scanned") - second;
 	exhausted = stat_of("exhausted");
 	swapped -= field("/proc/vmstat", "pswpout ");
+	scanned -= field("/proc/vmstat", "pgscan_direct ");
 	killed -= field("/proc/vmstat", "oom_kill ");
 	signal(SIGBUS, SIG_DFL);
 	munmap(at + (got - 256) * page, 256 * page);
@@ -917,8 +919,7 @@ static void test_strict_end(void)
 	       seconds, free, first);
 	printf("# 20 more faults got %zu pages and searched %ld pageblocks\n", more, second);
 	EXPECT(got < size / page && got > free * 8 / 10);
-	EXPECT(seconds < (slow ? 60 : 10));
-	EXPECT(!swapped && !killed && exhausted > 0);
+	EXPECT(!swapped && !scanned && !killed && exhausted > 0);
 	EXPECT(more < 20 && second < 20l * 64 * (long)nodes);
 	EXPECT(nr_colors() == 1);
 	expect_pure(at, (got - 256) * page);
@@ -1118,7 +1119,6 @@ static void test_fill(void)
 		fail("%u pages were collected, %ld are on lists", policy.nr_pages,
 		     stat_of("free"));
 	EXPECT(labs(before - after) < 3000);
-	EXPECT(field("/proc/vmstat", "nr_free_colored ") >= 1900);
 	MUST(put("/proc/sys/vm/drop_caches", "2"));
 	EXPECT(stat_of("free") < 100);
 	/* more than there may be */
@@ -1266,8 +1266,6 @@ static long lost_pages(void)
 	FILE *file = fopen("/proc/buddyinfo", "r");
 	long sum = 0, counted;
 
-	/* counters of each CPU are folded */
-	put("/proc/sys/vm/stat_refresh", "1");
 	while (fgets(line, sizeof(line), file)) {
 		char *at = strstr(line, "zone");
 		int order = 0, skip_chars;
@@ -1291,14 +1289,15 @@ static long lost_pages(void)
 static const char *judge_rest(void)
 {
 	for (int i = 0; i < 200; i++) {
-		if (!stat_of("taken") && !stat_of("free") &&
-		    !field("/proc/vmstat", "nr_free_colored ") && !lost_pages())
+		/* counters of each CPU are folded */
+		put("/proc/sys/vm/stat_refresh", "1");
+		if (!stat_of("taken") && !stat_of("free") && !lost_pages())
 			return NULL;
 		usleep(10000);
 	}
 	if (stat_of("taken"))
 		return "colors are still taken";
-	if (stat_of("free") || field("/proc/vmstat", "nr_free_colored "))
+	if (stat_of("free"))
 		return "pages are still on color lists";
 	return "the free lists do not hold what is counted";
 }
