@@ -327,20 +327,37 @@ void __camc_exit(struct task_struct *task)
 }
 
 #ifdef CONFIG_MEMCG
-/* A reference to the set of the nearest cgroup that has one, or NULL */
-static struct camc_set *camc_memcg_get(void)
+/* A reference to the set of the nearest cgroup that has one, or NULL; false: it has no more. */
+static bool camc_memcg_try(struct camc_set **set)
 {
-	struct camc_set *set = NULL;
 	struct mem_cgroup *memcg;
 
 	guard(rcu)();
-	for (memcg = mem_cgroup_from_task(current); memcg && !set;
-	     memcg = parent_mem_cgroup(memcg)) {
-		/* One that is on its way out was replaced before. */
-		do {
-			set = READ_ONCE(memcg->camc);
-		} while (set && !refcount_inc_not_zero(&set->ref));
+	memcg = mem_cgroup_from_task(current);
+	while (memcg && !READ_ONCE(memcg->camc))
+		memcg = parent_mem_cgroup(memcg);
+	*set = memcg ? READ_ONCE(memcg->camc) : NULL;
+	if (!*set)
+		return !memcg;
+	if (!refcount_inc_not_zero(&(*set)->ref)) {
+		*set = NULL;
+		return false;
 	}
+	/*
+	 * What the cgroup has given back is its users', and the only one may just take other colors,
+	 * and believe that nobody else has these. Pairs with the release in camc_set_put().
+	 */
+	smp_rmb();
+	return READ_ONCE(memcg->camc) == *set;
+}
+
+static struct camc_set *camc_memcg_get(void)
+{
+	struct camc_set *set;
+
+	while (!camc_memcg_try(&set))
+		if (set)
+			camc_set_put(set);
 	return set;
 }
 #else

@@ -41,6 +41,7 @@
 #define SYS		"/sys/kernel/mm/camc/"
 #define CGROUPS		"/tmp/camc/cgroups"
 #define CGROUP		CGROUPS "/camc"
+#define BLOCK		"/sys/devices/system/memory/memory%d"
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
 /* Two nodes at most; the second one begins at this frame number. */
@@ -1127,6 +1128,66 @@ static void test_fill(void)
 	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
 }
 
+/* The number of a memory block that has only movable pages, and is online, or -1 */
+static int movable_block(void)
+{
+	char path[128], zones[64];
+
+	for (int i = 0; i < 4096; i++) {
+		snprintf(path, sizeof(path), BLOCK "/valid_zones", i);
+		if (get(path, zones, sizeof(zones)) < 0)
+			continue;
+		snprintf(path, sizeof(path), BLOCK "/online", i);
+		if (!strncmp(zones, "Movable", 7) && number(path) == 1)
+			return i;
+	}
+	return -1;
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/* Memory goes offline, whenever somebody collects pages of it. Boot with movablecore=. */
+static void test_offline(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	int block = movable_block(), went = 0;
+	char path[128];
+
+	if (block < 0)
+		skip("no memory block that can go offline");
+	snprintf(path, sizeof(path), BLOCK "/state", block);
+	sigaction(SIGALRM, &action, NULL);
+	for (int i = 0; i < 12; i++) {
+		struct camc_policy policy = { .nr_pages = 1 << 20 };
+		pid_t pid = MUST(fork());
+		ssize_t ret;
+
+		if (!pid) {
+			set_auto(BANKS / 2, 0);
+			usleep(i * 500);
+			MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+			pause();
+		}
+		/* It scans until there is nothing left in the block, or a signal comes. */
+		alarm(20);
+		ret = put(path, "offline");
+		if (ret < 0 && errno == EINTR)
+			fail("the block does not go offline");
+		alarm(0);
+		kill(pid, SIGKILL);
+		wait_for(pid);
+		if (ret > 0) {
+			went++;
+			MUST(put(path, "online_movable"));
+		}
+	}
+	printf("# went offline %d times of 12\n", went);
+	EXPECT(went > 0);
+}
+
 static void test_warm(void)
 {
 	size_t size = some() / 4;
@@ -1322,6 +1383,7 @@ static const struct {
 	{ test_cgroup, "programs in a cgroup have its colors" },
 	{ test_proc, "/proc/camc tells who has what" },
 	{ test_fill, "pages on color lists are free memory" },
+	{ test_offline, "memory goes offline while pages of it are collected" },
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
