@@ -344,8 +344,8 @@ static bool camc_memcg_try(struct camc_set **set)
 		return false;
 	}
 	/*
-	 * What the cgroup has given back is its users', and the only one may just take other colors,
-	 * and believe that nobody else has these. Pairs with the release in camc_set_put().
+	 * What the cgroup has given back is its users', and the only one may just take other
+	 * colors, and believe that nobody else has these. Pairs with the release in camc_set_put().
 	 */
 	smp_rmb();
 	return READ_ONCE(memcg->camc) == *set;
