@@ -145,7 +145,7 @@ def camc_cost(kernels: Kernels) -> Outcome:
                 ),
                 rows,
                 f"{PAGES} pages of anonymous memory, one CPU. First: per-CPU lists were drained"
-                " before, the buddy allocator's too. Once more: after these pages were unmapped. Pages are"
+                " before, the buddy allocator's too. Once more: after they were unmapped. Pages are"
                 " zeroed by words.",
             ),
             Table(
