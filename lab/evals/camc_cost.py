@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lab import measure, workloads
+from lab import measure, rental, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
@@ -75,7 +75,7 @@ class Variant:
         return Guest(
             self.name,
             kernels(self.flavour),
-            Machine(MEMORY_MIB + AREA_MIB, cpus=1, area_mib=AREA_MIB),
+            Machine(MEMORY_MIB + AREA_MIB, cpus=1, area_mib=AREA_MIB, args=rental.BY_WORDS),
             script.replace("@more@", more),
             workloads.files("color"),
         )
@@ -145,7 +145,8 @@ def camc_cost(kernels: Kernels) -> Outcome:
                 ),
                 rows,
                 f"{PAGES} pages of anonymous memory, one CPU. First: per-CPU lists were drained"
-                " before, the buddy allocator's too. Once more: after these pages were unmapped.",
+                " before, the buddy allocator's too. Once more: after they were unmapped. Pages are"
+                " zeroed by words.",
             ),
             Table(
                 "Free blocks of 2 MiB",

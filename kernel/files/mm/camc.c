@@ -9,7 +9,7 @@
  *
  * A free page is on a color list, on a per-CPU list or in the buddy allocator. One on a color list
  * is as one on a per-CPU list: it has passed free_pages_prepare(), has no reference, is not
- * PageBuddy, and is not counted in NR_FREE_PAGES but in NR_FREE_COLORED.
+ * PageBuddy, and is not counted in NR_FREE_PAGES but in camc_nr_free().
  *
  * All lists of a zone, and struct camc_zone, are protected by zone->lock. What follows from that:
  *
@@ -19,8 +19,9 @@
  *     set_migratetype_isolate() and one drain none is left there, which is more than per-CPU
  *     lists promise. (Refill mode "walk" holds a block in between, as anybody who just allocated
  *     it would.)
- *   - zone_pcp_disable() sets pcp->high_max of all CPUs to 0 and then drains: who frees looks at it
- *     with the lock held, so either comes before the drain or sees 0.
+ *   - zone_pcp_disable() sets pcp->high_max of all CPUs to 0 and then drains: who frees or refills
+ *     looks at it with the lock held, which the drain takes at least once, so either comes before
+ *     the drain or sees 0. A refill that sees 0 brings no more than the one page that is asked for.
  *   - A drain takes a whole list aside at once, so it ends whoever refills, and camc_drain_mutex
  *     makes the next one wait for what it has aside.
  *
@@ -55,6 +56,9 @@
 /* Mode "walk" files no more than one page in so many. */
 #define CAMC_WALK_KEEP		4
 
+/* How long it takes at least from one drain of the per-CPU lists for colored tasks to the next */
+#define CAMC_PAUSE		DIV_ROUND_UP(HZ, 100)
+
 /* How long a color is believed to be used up at most, even if nobody freed a page of it */
 #define CAMC_FORGET		HZ
 
@@ -83,7 +87,6 @@ static void camc_list_add(struct zone *zone, struct page *page, unsigned int col
 	list_add(&page->pcp_list, &list->pages);
 	list->nr++;
 	cz->nr++;
-	__mod_zone_page_state(zone, NR_FREE_COLORED, 1);
 }
 
 static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int alloc_flags)
@@ -93,17 +96,19 @@ static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int
 
 	for (kind = CAMC_ANY; kind < kinds; kind++) {
 		struct camc_list *list = &cz->lists[kind][color];
-		struct page *page;
 
-		if (!list->nr)
-			continue;
-		page = list_first_entry(&list->pages, struct page, pcp_list);
-		list_del(&page->pcp_list);
-		list->nr--;
-		cz->nr--;
-		cz->stats[CAMC_ALLOCATED]++;
-		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
-		return page;
+		while (list->nr) {
+			struct page *page = list_first_entry(&list->pages, struct page, pcp_list);
+
+			list_del(&page->pcp_list);
+			list->nr--;
+			cz->nr--;
+			/* Broken since it was freed: nobody gets it, as in free_pages_prepare(). */
+			if (PageHWPoison(page))
+				continue;
+			cz->stats[CAMC_ALLOCATED]++;
+			return page;
+		}
 	}
 	return NULL;
 }
@@ -125,17 +130,52 @@ static struct page *camc_pop_any(struct zone *zone, const unsigned long *colors,
 	return page;
 }
 
+/* Pages on color lists of a node, or NUMA_NO_NODE: of the machine. They change as we add. */
+static unsigned long camc_nr(int nid)
+{
+	unsigned long sum = 0;
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		if (zone->camc && (nid == NUMA_NO_NODE || zone_to_nid(zone) == nid))
+			sum += data_race(zone->camc->nr); /* as said */
+	return sum;
+}
+
 unsigned long camc_nr_free(void)
 {
-	return global_zone_page_state(NR_FREE_COLORED);
+	return camc_nr(NUMA_NO_NODE);
 }
 
 unsigned long camc_nr_free_node(int nid)
 {
-	return sum_zone_node_page_state(nid, NR_FREE_COLORED);
+	return camc_nr(nid);
 }
 
 /* ------ refill ---------------------------------------------------------- */
+
+/* What is looked for in free blocks, and taken */
+struct camc_wish {
+	unsigned int color;		/* a block has to have this one, or CAMC_NO_COLOR: any of */
+	const unsigned long *colors;	/* all of which are taken, if they are met */
+	unsigned int alloc_flags;
+};
+
+static bool camc_grants(const struct camc_wish *wish, unsigned long pfn, unsigned int order)
+{
+	if (wish->color == CAMC_NO_COLOR)
+		return camc_block_has(camc_map, pfn, order, wish->colors);
+	return camc_block_has_color(camc_map, pfn, order, wish->color);
+}
+
+/*
+ * Between zone_pcp_disable() and zone_pcp_enable() nothing comes to lists but what is taken from
+ * them before the lock is released. Called with zone->lock held.
+ */
+static bool camc_lists_disabled(struct zone *zone)
+{
+	return !READ_ONCE(raw_cpu_ptr(zone->per_cpu_pageset)->high_max);
+}
 
 /* How large a block yields about CAMC_BATCH pages of the colors */
 static unsigned int camc_pick_order(const unsigned long *colors)
@@ -146,56 +186,60 @@ static unsigned int camc_pick_order(const unsigned long *colors)
 }
 
 /*
- * Split a free block that has pages of the colors: those go to the lists, at most 2^CAMC_PICK_ORDER
- * of them, all others back to the free lists in blocks as large as possible.
- *
- * No two of these are free buddies: their parent would have no page of the colors either, and
- * would have been left whole. Nor is the first block's buddy to be merged with, since it is not
- * free as a whole.
+ * Give pages from @pfn up to @end, which are free and next to none that is, back as blocks as large
+ * as possible. Their buddies are not free: the smallest block of both has a page that was taken.
+ */
+static void camc_give_back(struct zone *zone, unsigned long pfn, unsigned long end, int mt)
+{
+	while (pfn < end) {
+		unsigned int order = min(__ffs(pfn | 1UL << MAX_PAGE_ORDER), __fls(end - pfn));
+
+		camc_buddy_add(zone, pfn_to_page(pfn), order, mt);
+		pfn += 1UL << order;
+	}
+}
+
+/*
+ * Split a free block that grants the wish: a part of it that grants it too is cut out, at most
+ * 2^CAMC_PICK_ORDER pages; of these, those of the colors go to the lists, all others back to the
+ * free lists. While lists are disabled, the part is one page. It lies in 256 aligned pages: the
+ * color of a page is that of the first of these, XORed with one table entry.
  */
 static void camc_extract(struct zone *zone, struct page *page, unsigned int order, int mt,
-			 const unsigned long *colors)
+			 const struct camc_wish *wish)
 {
-	unsigned int pick = camc_pick_order(colors), nr = 0;
-	unsigned long pfn = page_to_pfn(page), end;
+	unsigned int pick = camc_lists_disabled(zone) ? 0 : camc_pick_order(wish->colors);
+	unsigned int nr = 0, first, color, step;
+	unsigned long pfn = page_to_pfn(page), end, free;
+	const struct camc_region *r = camc_region(camc_map, pfn);
 
 	camc_buddy_del(zone, page, order, mt);
 	while (order > pick) {
 		unsigned long half = 1UL << --order;
-		bool first = camc_block_has(camc_map, pfn, order, colors);
+		bool lower = camc_grants(wish, pfn, order);
 
-		camc_buddy_add(zone, pfn_to_page(first ? pfn + half : pfn), order, mt);
-		pfn += first ? 0 : half;
+		camc_buddy_add(zone, pfn_to_page(lower ? pfn + half : pfn), order, mt);
+		pfn += lower ? 0 : half;
 	}
 	end = pfn + (1UL << order);
-	while (pfn < end) {
-		bool has = camc_block_has(camc_map, pfn, order, colors);
+	first = camc_region_color(r, pfn & ~0xffUL);
+	step = 1U << min(r->uniform, order);
+	for (free = pfn; pfn < end; pfn += step) {
+		unsigned int i;
 
-		if (has && order) {
-			order--;
+		color = first ^ r->table[0][pfn & 0xff];
+		if (!test_bit(color, wish->colors))
 			continue;
-		}
-		page = pfn_to_page(pfn);
-		if (has) {
-			camc_list_add(zone, page, camc_color(page), mt);
-			nr++;
-		} else {
-			camc_buddy_add(zone, page, order, mt);
-		}
-		pfn += 1UL << order;
-		/* the largest block that begins here: it ends within the one that is split */
-		order = __ffs(pfn);
+		camc_give_back(zone, free, pfn, mt);
+		for (i = 0; i < step; i++)
+			camc_list_add(zone, pfn_to_page(pfn + i), color, mt);
+		nr += step;
+		free = pfn + step;
 	}
+	camc_give_back(zone, free, end, mt);
 	zone->camc->stats[CAMC_REFILLS]++;
 	zone->camc->stats[CAMC_REFILLED] += nr;
 }
-
-/* Where the first blocks of each free list are looked for pages of @color, and @colors taken */
-struct camc_wish {
-	unsigned int color;
-	const unsigned long *colors;
-	unsigned int alloc_flags;
-};
 
 /* Look at the first @look blocks of each free list of a type, small ones first. */
 static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct camc_wish *wish)
@@ -206,8 +250,8 @@ static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct
 	for (order = 0; order < NR_PAGE_ORDERS; order++) {
 		seen = 0;
 		list_for_each_entry(page, &zone->free_area[order].free_list[mt], buddy_list) {
-			if (camc_block_has_color(camc_map, page_to_pfn(page), order, wish->color)) {
-				camc_extract(zone, page, order, mt, wish->colors);
+			if (camc_grants(wish, page_to_pfn(page), order)) {
+				camc_extract(zone, page, order, mt, wish);
 				return true;
 			}
 			if (++seen == look)
@@ -255,7 +299,8 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 		unsigned int color;
 		int mt;
 
-		if (cz->nr > zone_managed_pages(zone) / CAMC_WALK_KEEP)
+		if (cz->nr > zone_managed_pages(zone) / CAMC_WALK_KEEP ||
+		    camc_lists_disabled(zone))
 			return false;
 		if (list_empty(list)) {
 			order++;
@@ -266,7 +311,8 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 		for (i = 0; i < 1UL << order; i++, page++) {
 			mt = get_pageblock_migratetype(page);
 			color = camc_color(page);
-			if (color == CAMC_NO_COLOR || is_migrate_isolate(mt)) {
+			if (color == CAMC_NO_COLOR || is_migrate_isolate(mt) ||
+			    camc_lists_disabled(zone)) {
 				camc_buddy_free(zone, page, mt);
 			} else {
 				camc_list_add(zone, page, color, mt);
@@ -293,23 +339,35 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
  * the meantime that somebody watched: another search may have set the bit again. Before it comes
  * to a search, colors that refills do not find any more are watched too, and are scarce.
  */
+static void camc_unwatch(struct camc_zone *cz, unsigned int color)
+{
+	if (!__test_and_clear_bit(color, cz->watch))
+		return;
+	__clear_bit(color, cz->scarce);
+	__clear_bit(color, cz->empty);
+	cz->missed++;
+}
+
 void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 {
 	struct camc_zone *cz = zone->camc;
 	const struct camc_region *r = camc_region(camc_map, pfn);
-	unsigned int color;
+	unsigned long missed = cz->missed;
+	unsigned int first, color;
 
 	if (!r)
 		return;
-	for_each_set_bit(color, cz->watch, camc_map->nr_colors) {
-		if (test_bit(color ^ camc_region_color(r, pfn), r->span[order])) {
-			__clear_bit(color, cz->watch);
-			__clear_bit(color, cz->scarce);
-			__clear_bit(color, cz->empty);
-			cz->missed++;
-		}
+	first = camc_region_color(r, pfn);
+	/* Nearly all that is freed is one page: it does not pay for all watched colors. */
+	if (!order) {
+		camc_unwatch(cz, first);
+	} else {
+		for_each_set_bit(color, cz->watch, camc_map->nr_colors)
+			if (test_bit(color ^ first, r->span[order]))
+				camc_unwatch(cz, color);
 	}
-	zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
+	if (missed != cz->missed)
+		zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
 }
 
 /* Memory that was isolated comes back unnoticed. */
@@ -347,9 +405,8 @@ static void camc_watch(struct zone *zone, unsigned int color)
 	zone->camc_watch = true;
 }
 
-/* Split the first free block of a pageblock that has pages of the colors. */
-static bool camc_search_block(struct zone *zone, unsigned long pfn, unsigned int alloc_flags,
-			      const unsigned long *colors)
+/* Split the first free block of a pageblock that grants the wish. */
+static bool camc_search_block(struct zone *zone, unsigned long pfn, const struct camc_wish *wish)
 {
 	unsigned long end = min(pageblock_end_pfn(pfn), zone_end_pfn(zone));
 	struct page *page = pfn_to_online_page(pfn);
@@ -358,7 +415,7 @@ static bool camc_search_block(struct zone *zone, unsigned long pfn, unsigned int
 	if (!page || page_zone(page) != zone)
 		return false;
 	mt = get_pageblock_migratetype(page);
-	if (mt >= MIGRATE_PCPTYPES && !(is_migrate_cma(mt) && alloc_flags & ALLOC_CMA))
+	if (mt >= MIGRATE_PCPTYPES && !(is_migrate_cma(mt) && wish->alloc_flags & ALLOC_CMA))
 		return false;
 	while (pfn < end) {
 		unsigned int order = 0;
@@ -366,8 +423,8 @@ static bool camc_search_block(struct zone *zone, unsigned long pfn, unsigned int
 		page = pfn_to_page(pfn);
 		if (PageBuddy(page)) {
 			order = buddy_order(page);
-			if (camc_block_has(camc_map, pfn, order, colors)) {
-				camc_extract(zone, page, order, mt, colors);
+			if (camc_grants(wish, pfn, order)) {
+				camc_extract(zone, page, order, mt, wish);
 				return true;
 			}
 		}
@@ -383,6 +440,9 @@ static bool camc_search_block(struct zone *zone, unsigned long pfn, unsigned int
 static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 				const unsigned long *colors)
 {
+	const struct camc_wish wish = {
+		.color = CAMC_NO_COLOR, .colors = colors, .alloc_flags = alloc_flags,
+	};
 	unsigned long start = pageblock_start_pfn(zone->zone_start_pfn), flags;
 	unsigned long left = DIV_ROUND_UP(zone_end_pfn(zone) - start, pageblock_nr_pages);
 	struct camc_zone *cz = zone->camc;
@@ -400,7 +460,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		if (pfn < start || pfn >= zone_end_pfn(zone))
 			pfn = start;
 		cz->scan = pfn;
-		if (!camc_search_block(zone, pfn, alloc_flags, colors))
+		if (!camc_search_block(zone, pfn, &wish))
 			pfn += pageblock_nr_pages;
 		cz->stats[CAMC_SCANNED]++;
 		page = camc_pop_any(zone, colors, alloc_flags);
@@ -441,19 +501,20 @@ bool camc_owns(const struct page *page)
 /* The color that is to be used next, or CAMC_NO_COLOR if all are scarce */
 static unsigned int camc_next(const struct camc_zone *cz, const unsigned long *colors)
 {
-	unsigned int color, tries, nr = camc_map->nr_colors;
+	unsigned int color = current->camc_last, first = CAMC_NO_COLOR, nr = camc_map->nr_colors;
 
-	color = current->camc_last;
-	for (tries = 0; tries < nr; tries++) {
+	/* Once round; the last one that was used need not be one of these colors. */
+	for (;;) {
 		color = find_next_bit(colors, nr, color + 1);
 		if (color >= nr)
 			color = find_first_bit(colors, nr);
+		if (color >= nr || color == first)
+			return CAMC_NO_COLOR;
 		if (test_bit(color, cz->has) && !test_bit(color, cz->scarce))
 			return color;
-		if (color == current->camc_last)
-			break;
+		if (first == CAMC_NO_COLOR)
+			first = color;
 	}
-	return CAMC_NO_COLOR;
 }
 
 /*
@@ -489,10 +550,18 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 	unsigned long flags;
 	struct page *page;
 
-	all = all && !(alloc_flags & ALLOC_NOFRAGMENT);
-	if (!camc_has_memory(zone))
+	if (!zone->camc)
 		return NULL;
+	all = all && !(alloc_flags & ALLOC_NOFRAGMENT);
 	spin_lock_irqsave(&zone->lock, flags);
+	/* The last one as long as its list has pages: refills bring some of each. */
+	if (test_bit(current->camc_last, wish.colors)) {
+		page = camc_pop(zone, current->camc_last, alloc_flags);
+		if (page) {
+			spin_unlock_irqrestore(&zone->lock, flags);
+			return page;
+		}
+	}
 	camc_forget(zone);
 	if (READ_ONCE(camc_refill_mode) == CAMC_WALK) {
 		page = camc_pop_any(zone, wish.colors, alloc_flags);
@@ -515,6 +584,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 		spin_lock_irqsave(&zone->lock, flags);
 	}
 out:
+	/* true as well if the zone has no memory of these colors */
 	used_up = !page && camc_used_up(zone, wish.colors);
 	spin_unlock_irqrestore(&zone->lock, flags);
 	if (!page && !used_up && !(alloc_flags & ALLOC_NOFRAGMENT) &&
@@ -537,7 +607,7 @@ static bool camc_take(struct zone *zone, struct page *page)
 	if (is_migrate_isolate(mt))
 		return false;
 	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) || cz->nr >= cz->max ||
-	    !READ_ONCE(raw_cpu_ptr(zone->per_cpu_pageset)->high_max)) {
+	    camc_lists_disabled(zone)) {
 		camc_buddy_free(zone, page, mt);
 	} else {
 		camc_list_add(zone, page, camc_color(page), mt);
@@ -613,6 +683,31 @@ struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nod
 
 /* ------ at the end of the colors ---------------------------------------- */
 
+/*
+ * Pages of the colors may be on per-CPU lists. Bring all of these to the free lists, but no more
+ * often than once in CAMC_PAUSE: a task at its end could go on to empty others' all the time.
+ * Who comes earlier waits, at most for two such times and two drains, so that it misses nothing;
+ * what was begun after it came will do. May sleep. drain_all_pages() would not do: it gives up if
+ * anybody else drains, and takes others' color lists along.
+ */
+void camc_drain_pcp(void)
+{
+	static unsigned long last = INITIAL_JIFFIES;
+	static DEFINE_MUTEX(mutex);
+	unsigned long came = jiffies;
+	struct zone *zone;
+
+	guard(mutex)(&mutex);
+	if (time_after(last, came))
+		return;
+	while (time_before(jiffies, last + CAMC_PAUSE))
+		schedule_timeout_uninterruptible(1);
+	last = jiffies;
+	for_each_populated_zone(zone)
+		if (zone->camc)
+			camc_pcp_drain(zone);
+}
+
 void camc_foreign(void)
 {
 	camc_count(CAMC_FOREIGN);
@@ -648,8 +743,8 @@ static void camc_drain_list(struct zone *zone, struct camc_list *list)
 		struct page *page = list_last_entry(&aside, struct page, pcp_list);
 
 		list_del(&page->pcp_list);
-		camc_buddy_free(zone, page, get_pageblock_migratetype(page));
-		__mod_zone_page_state(zone, NR_FREE_COLORED, -1);
+		if (!PageHWPoison(page))
+			camc_buddy_free(zone, page, get_pageblock_migratetype(page));
 		cz->nr--;
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
@@ -665,9 +760,18 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 {
 	struct camc_zone *cz = zone->camc;
 	unsigned int kind, color;
+	unsigned long flags, nr;
 
-	/* Who needs the drain to be complete did what it has to come after, such as isolation. */
-	if (!cz || !data_race(cz->nr))
+	if (!cz)
+		return;
+	/*
+	 * With the lock: who holds it may have read high_max before zone_pcp_disable() cleared it,
+	 * and be about to add a page.
+	 */
+	spin_lock_irqsave(&zone->lock, flags);
+	nr = cz->nr;
+	spin_unlock_irqrestore(&zone->lock, flags);
+	if (!nr)
 		return;
 	for (kind = 0; kind < CAMC_KINDS; kind++)
 		for (color = 0; color < camc_map->nr_colors; color++)
@@ -739,7 +843,8 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 			for_each_set_bit(color, colors, camc_map->nr_colors)
 				for (kind = 0; kind < CAMC_KINDS; kind++)
 					here += cz->lists[kind][color].nr;
-			more = sum + here < nr && cz->nr < cz->max &&
+			more = sum + here < nr && cz->nr < cz->max && !camc_lists_disabled(zone) &&
+			       !fatal_signal_pending(current) &&
 			       zone_page_state(zone, NR_FREE_PAGES) > high_wmark_pages(zone);
 			/* all of them in turn, until one after the other had none */
 			for (tries = 0; more && tries < camc_map->nr_colors; tries++) {
@@ -804,7 +909,7 @@ static struct camc_zone *camc_zone_create(const struct camc_map *map, struct zon
 			cond_resched();
 	}
 	cz->max = zone_managed_pages(zone) / CAMC_KEEP;
-	cz->scan = zone->zone_start_pfn;
+	cz->scan = pageblock_start_pfn(zone->zone_start_pfn);
 	return cz;
 }
 

@@ -29,6 +29,8 @@ struct camc_region {
 
 	/* The color is the XOR of an entry of each, by the bytes of the number less @off. */
 	u16 table[CAMC_TABLES][256];
+	/* All pages of a block of this order have one color. */
+	unsigned int uniform;
 	/* By which colors the pages of a block of an order differ from that of its first page */
 	DECLARE_BITMAP(span[NR_PAGE_ORDERS], CAMC_MAX_COLORS);
 };
@@ -137,7 +139,7 @@ struct camc_list {
  * @lists: by kind and color; the freshest page is the first
  * @has: of which colors the zone has memory at all
  * @total: how many pages of each, used or not
- * @nr: pages on all lists; also in NR_FREE_COLORED
+ * @nr: pages on all lists
  * @max: from how many on freed pages do not come to the lists
  * @watch: colors that a search began for of which nothing was freed since
  * @scarce: those of @watch that a refill did not find

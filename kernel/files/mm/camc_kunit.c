@@ -210,6 +210,8 @@ static void camc_test_refused(struct kunit *test)
 		"map x\nregion 0-400000\nbank 10000000000000\n",
 		/* bit 12 is bit 11 if bit 6 is squeezed out */
 		"map x\nregion 0-400000 remove 12:12\nbank 1000\nbank 800\n",
+		/* bits that would go beyond the 64th */
+		"map x\nregion 0-400000 remove 12:12\nbank 8000000000001000\n",
 		"map x\nregion 0-400000\nbank 1000\nbank 1000\n",
 		"map x\nregion 0-400000\nbank 3000\nbank 5000\nbank 6000\n",
 		"map x\nregion 0-400000\nbank 1000\nrank 2000\n",

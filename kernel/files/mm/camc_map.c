@@ -51,7 +51,7 @@ static bool camc_hex(const char *word, u64 *value)
 	return *word && *word != '+' && !kstrtou64(word, 16, value);
 }
 
-/* The bits of an address that those of the normalised address are */
+/* The bits of an address that those of the normalised address are; bit 63 if one is beyond all */
 static u64 camc_unsqueeze(u64 mask, u64 removed)
 {
 	u64 result = 0;
@@ -64,7 +64,7 @@ static u64 camc_unsqueeze(u64 mask, u64 removed)
 			result |= BIT_ULL(bit);
 		mask >>= 1;
 	}
-	return result;
+	return mask ? BIT_ULL(63) : result;
 }
 
 static int camc_parse_map(struct camc_parser *p, char *rest)
@@ -256,6 +256,8 @@ static void camc_tabulate(struct camc_region *r)
 	for (order = 1; order < NR_PAGE_ORDERS; order++) {
 		unsigned int column = camc_column(r, order - 1);
 
+		if (!column && r->uniform == order - 1)
+			r->uniform = order;
 		span = r->span[order];
 		bitmap_copy(span, r->span[order - 1], CAMC_MAX_COLORS);
 		for_each_set_bit(i, r->span[order - 1], CAMC_MAX_COLORS)
@@ -320,17 +322,19 @@ int camc_map_check(const struct camc_map *map)
 
 	for_each_populated_zone(zone) {
 		unsigned long pfn = pageblock_start_pfn(zone->zone_start_pfn), from = 0;
+		bool hole = false;
 
 		for (; pfn < zone_end_pfn(zone); pfn += pageblock_nr_pages) {
 			bool open = pfn_to_online_page(pfn) && !camc_region(map, pfn);
 
-			if (open && !from)
-				from = pfn;
-			if (from && !open)
+			if (hole && !open)
 				break;
+			if (open && !hole)
+				from = pfn;
+			hole = open;
 			cond_resched();
 		}
-		if (from) {
+		if (hole) {
 			phys_addr_t start = PFN_PHYS(from), end = PFN_PHYS(pfn);
 
 			pr_err("memory at %pa-%pa lies in no region: is the map of this machine?\n",

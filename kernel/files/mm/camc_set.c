@@ -17,6 +17,7 @@
 #include <linux/cgroup.h>
 #include <linux/kobject.h>
 #include <linux/memcontrol.h>
+#include <linux/mman.h>
 #include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/proc_fs.h>
@@ -25,6 +26,7 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/syscalls.h>
 #include <linux/sysfs.h>
 #include <linux/uaccess.h>
 
@@ -43,7 +45,7 @@ static unsigned int camc_nr_limited;
 static unsigned int camc_last_id;
 
 /* How many sets have each color; written under camc_mutex */
-static u16 camc_users[CAMC_MAX_COLORS];
+static unsigned int camc_users[CAMC_MAX_COLORS];
 
 /* ------ who has what ---------------------------------------------------- */
 
@@ -215,7 +217,7 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 	refcount_set(&set->ref, 1);
 	set->flags = policy->flags & CAMC_SET_FLAGS;
 	set->limited = !capable(CAP_SYS_RESOURCE);
-	set->nid = policy->node == CAMC_NODE_LOCAL ? numa_node_id() : policy->node;
+	set->nid = policy->node == CAMC_NODE_LOCAL ? numa_mem_id() : policy->node;
 	for (i = 0; i < CAMC_MAX_COLORS; i++)
 		if (policy->colors[i / 64] & BIT_ULL(i % 64))
 			__set_bit(i, set->colors);
@@ -231,6 +233,7 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 /* Give a reference back. May sleep. The last one brings the free pages of the colors home. */
 void camc_set_put(struct camc_set *set)
 {
+	DECLARE_BITMAP(free, CAMC_MAX_COLORS);
 	unsigned int color;
 
 	if (!refcount_dec_and_mutex_lock(&set->ref, &camc_mutex))
@@ -239,9 +242,9 @@ void camc_set_put(struct camc_set *set)
 	camc_use_all(set, false);
 	/* And what a search for one more color, a migration, or mode "walk" left of others */
 	for (color = 0; color < CAMC_MAX_COLORS; color++)
-		__assign_bit(color, set->colors, !camc_users[color]);
+		__assign_bit(color, free, !camc_users[color]);
 	mutex_unlock(&camc_mutex);
-	camc_drain_colors(set->colors);
+	camc_drain_colors(free);
 	static_branch_slow_dec_deferred(&camc_key);
 	kfree_rcu(set, rcu);
 }
@@ -324,20 +327,37 @@ void __camc_exit(struct task_struct *task)
 }
 
 #ifdef CONFIG_MEMCG
-/* A reference to the set of the nearest cgroup that has one, or NULL */
-static struct camc_set *camc_memcg_get(void)
+/* A reference to the set of the nearest cgroup that has one, or NULL; false: it has no more. */
+static bool camc_memcg_try(struct camc_set **set)
 {
-	struct camc_set *set = NULL;
 	struct mem_cgroup *memcg;
 
 	guard(rcu)();
-	for (memcg = mem_cgroup_from_task(current); memcg && !set;
-	     memcg = parent_mem_cgroup(memcg)) {
-		/* One that is on its way out was replaced before. */
-		do {
-			set = READ_ONCE(memcg->camc);
-		} while (set && !refcount_inc_not_zero(&set->ref));
+	memcg = mem_cgroup_from_task(current);
+	while (memcg && !READ_ONCE(memcg->camc))
+		memcg = parent_mem_cgroup(memcg);
+	*set = memcg ? READ_ONCE(memcg->camc) : NULL;
+	if (!*set)
+		return !memcg;
+	if (!refcount_inc_not_zero(&(*set)->ref)) {
+		*set = NULL;
+		return false;
 	}
+	/*
+	 * What the cgroup has given back is its users', and the only one may just take other
+	 * colors, and believe that nobody else has these. Pairs with the release in camc_set_put().
+	 */
+	smp_rmb();
+	return READ_ONCE(memcg->camc) == *set;
+}
+
+static struct camc_set *camc_memcg_get(void)
+{
+	struct camc_set *set;
+
+	while (!camc_memcg_try(&set))
+		if (set)
+			camc_set_put(set);
 	return set;
 }
 #else
@@ -348,10 +368,18 @@ static struct camc_set *camc_memcg_get(void)
 #endif
 
 /* Before the new program gets its first page, which holds its arguments */
-void __camc_exec_begin(void)
+bool __camc_exec_begin(void)
 {
-	if (!current->camc)
-		WRITE_ONCE(current->camc, camc_memcg_get());
+	if (current->camc)
+		return false;
+	WRITE_ONCE(current->camc, camc_memcg_get());
+	return current->camc;
+}
+
+/* There is no new program: as before. */
+void camc_exec_failed(void)
+{
+	camc_change(current, NULL);
 }
 
 /*
@@ -360,29 +388,17 @@ void __camc_exec_begin(void)
  */
 void __camc_exec(void)
 {
-	if (current->camc->flags & CAMC_EXEC)
+	/* What does not outlast the old program makes place for the colors of its cgroup. */
+	if (!(current->camc->flags & CAMC_EXEC))
+		camc_change(current, camc_memcg_get());
+	if (current->camc)
 		set_bit(MMF_DISABLE_THP, &current->mm->flags);
-	else
-		camc_change(current, NULL);
 }
 
 /* ------ prctl, mmap ----------------------------------------------------- */
 
-static long camc_set_current(const struct camc_policy *policy)
+static void camc_describe(const struct camc_set *set, struct camc_policy *policy)
 {
-	struct camc_set *set = camc_set_create(policy, current->camc);
-
-	if (IS_ERR(set))
-		return PTR_ERR(set);
-	camc_change(current, set);
-	if (current->mm)
-		set_bit(MMF_DISABLE_THP, &current->mm->flags);
-	return 0;
-}
-
-static void camc_describe(struct camc_policy *policy)
-{
-	struct camc_set *set = current->camc;
 	unsigned int color;
 
 	memset(policy, 0, sizeof(*policy));
@@ -395,6 +411,24 @@ static void camc_describe(struct camc_policy *policy)
 		policy->colors[color / 64] |= BIT_ULL(color % 64);
 		policy->nr_colors++;
 	}
+}
+
+/* The policy is written back before anything is changed: it may be where it cannot be. */
+static long camc_set_current(struct camc_policy *policy, void __user *user)
+{
+	struct camc_set *set = camc_set_create(policy, current->camc);
+
+	if (IS_ERR(set))
+		return PTR_ERR(set);
+	camc_describe(set, policy);
+	if (copy_to_user(user, policy, sizeof(*policy))) {
+		camc_set_put(set);
+		return -EFAULT;
+	}
+	camc_change(current, set);
+	if (current->mm)
+		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+	return 0;
 }
 
 long camc_prctl(unsigned long op, unsigned long arg, unsigned long size, unsigned long zero)
@@ -414,42 +448,63 @@ long camc_prctl(unsigned long op, unsigned long arg, unsigned long size, unsigne
 	}
 	if (size < CAMC_POLICY_SIZE_VER0)
 		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
 	BUILD_BUG_ON(sizeof(policy) != CAMC_POLICY_SIZE_VER0);
 	err = copy_struct_from_user(&policy, sizeof(policy), user, size);
 	if (err)
 		return err;
 	if (!camc_loaded())
 		return -ENODEV;
-	if (op == CAMC_SET) {
-		err = camc_set_current(&policy);
-		if (err)
-			return err;
-	} else if (op == CAMC_FILL) {
+	if (op == CAMC_SET)
+		return camc_set_current(&policy, user);
+	if (op == CAMC_FILL) {
 		if (!current->camc)
 			return -ESRCH;
 		nr_pages = camc_fill(current->camc->colors, policy.nr_pages);
 	}
-	camc_describe(&policy);
+	camc_describe(current->camc, &policy);
 	policy.nr_pages = nr_pages;
 	return copy_to_user(user, &policy, sizeof(policy)) ? -EFAULT : 0;
 }
 
-/* The call of the paper: see PROT_CAMC. */
-long camc_mmap(unsigned long action)
+/*
+ * The call of the paper: see PROT_CAMC. The old colors are kept until the mapping is made, which
+ * may get its pages at once, in the new ones.
+ */
+unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long prot,
+			unsigned long flags, unsigned long fd, unsigned long pgoff)
 {
 	struct camc_policy policy = {
 		.flags = CAMC_AUTO | CAMC_FORK | CAMC_EXEC,
 		.node = CAMC_NODE_LOCAL,
 	};
+	struct camc_set *set = NULL, *old = current->camc;
+	unsigned long ret = 0;
 
-	if (action == CAMC_MMAP_OFF) {
-		camc_change(current, NULL);
-		return 0;
-	}
-	if (action < CAMC_MMAP_ON || action >= CAMC_MMAP_ON + CAMC_MAX_COLORS)
+	/* The address says something else. */
+	if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 		return -EINVAL;
-	policy.nr_colors = max(action - CAMC_MMAP_ON, 1UL);
-	return camc_set_current(&policy);
+	if (action != CAMC_MMAP_OFF) {
+		if (action < CAMC_MMAP_ON || action >= CAMC_MMAP_ON + CAMC_MAX_COLORS)
+			return -EINVAL;
+		policy.nr_colors = max(action - CAMC_MMAP_ON, 1UL);
+		set = camc_set_create(&policy, old);
+		if (IS_ERR(set))
+			return PTR_ERR(set);
+	}
+	WRITE_ONCE(current->camc, set);
+	if (len)
+		ret = ksys_mmap_pgoff(0, len, prot & ~PROT_CAMC, flags, fd, pgoff);
+	if (IS_ERR_VALUE(ret)) {
+		WRITE_ONCE(current->camc, old);
+		old = set;
+	} else if (set) {
+		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+	}
+	if (old)
+		camc_set_put(old);
+	return ret;
 }
 
 /* ------ memory cgroups -------------------------------------------------- */
@@ -583,8 +638,11 @@ static int camc_proc_show(struct seq_file *m, void *v)
 		task_lock(task);
 		if (task->mm)
 			pages = get_mm_rss(task->mm);
-		seq_printf(m, "task %d %d %u %lu %s\n", task_tgid_nr_ns(task, ns),
-			   task_pid_nr_ns(task, ns), set->id, pages, task->comm);
+		seq_printf(m, "task %d %d %u %lu ", task_tgid_nr_ns(task, ns),
+			   task_pid_nr_ns(task, ns), set->id, pages);
+		/* whose own choice it is: no line of another */
+		seq_escape_str(m, task->comm, ESCAPE_SPACE | ESCAPE_SPECIAL, "\n\\");
+		seq_putc(m, '\n');
 		task_unlock(task);
 	}
 	return 0;
@@ -641,6 +699,10 @@ static ssize_t map_store(struct kobject *kobj, struct kobj_attribute *attr, cons
 		return -EPERM;
 	if (count >= 4096)
 		return -ENOSPC;
+	if (strlen(buf) != count) {
+		pr_err("map: a byte of 0 in it: write text\n");
+		return -EINVAL;
+	}
 	err = camc_map_load(buf);
 	return err ?: count;
 }

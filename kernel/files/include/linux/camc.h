@@ -26,6 +26,9 @@ void camc_buddy_del(struct zone *zone, struct page *page, unsigned int order, in
 void camc_buddy_add(struct zone *zone, struct page *page, unsigned int order, int mt);
 void camc_buddy_free(struct zone *zone, struct page *page, int mt);
 
+/* The pages of the per-CPU lists of a zone go to the free lists. */
+void camc_pcp_drain(struct zone *zone);
+
 struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags);
 bool __camc_free(struct zone *zone, struct page *page);
 void __camc_free_folios(struct folio_batch *folios);
@@ -38,15 +41,18 @@ bool camc_candidates(unsigned long *colors, bool any_node);
 bool camc_adopt(const struct page *page);
 void camc_foreign(void);
 void camc_exhausted(void);
+void camc_drain_pcp(void);
 vm_fault_t __camc_fault(vm_fault_t fault);
 struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nodemask_t *nodes);
 void camc_fork(struct task_struct *child, unsigned long clone_flags);
 void __camc_exit(struct task_struct *task);
-void __camc_exec_begin(void);
+bool __camc_exec_begin(void);
+void camc_exec_failed(void);
 void __camc_exec(void);
 void camc_memcg_offline(struct mem_cgroup *memcg);
 long camc_prctl(unsigned long op, unsigned long policy, unsigned long size, unsigned long zero);
-long camc_mmap(unsigned long action);
+unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long prot,
+			unsigned long flags, unsigned long fd, unsigned long pgoff);
 
 /* Free memory that NR_FREE_PAGES does not have, in pages */
 unsigned long camc_nr_free(void);
@@ -58,14 +64,24 @@ static inline bool camc_enabled(void)
 }
 
 /*
+ * Is a request, if the task has colors, one for a page of its address space? For pages that are
+ * pinned for long, current_gfp_context() has made movable requests unmovable; __GFP_HIGHMEM
+ * tells them from those for page tables. Who wants certain colors knows what it asks for.
+ */
+static inline bool camc_for_user(gfp_t gfp, int migratetype)
+{
+	return migratetype == MIGRATE_MOVABLE || current->camc_want ||
+	       (current->flags & PF_MEMALLOC_PIN && gfp & __GFP_HIGHMEM);
+}
+
+/*
  * Has a request to be met from color lists? Only the task's own, not what it asks for while it
  * reclaims memory of others (PF_MEMALLOC).
  */
-static inline bool camc_colored(unsigned int order, int migratetype)
+static inline bool camc_colored(gfp_t gfp, unsigned int order, int migratetype)
 {
-	return camc_enabled() && !order && migratetype == MIGRATE_MOVABLE &&
-	       unlikely(current->camc || current->camc_want) && in_task() &&
-	       !(current->flags & PF_MEMALLOC);
+	return camc_enabled() && !order && unlikely(current->camc || current->camc_want) &&
+	       in_task() && !(current->flags & PF_MEMALLOC) && camc_for_user(gfp, migratetype);
 }
 
 /* Large folios have pages of many colors: who can do without gets none. */
@@ -118,6 +134,13 @@ static inline void camc_resume(struct camc_set *set)
 		WRITE_ONCE(current->camc, set);
 }
 
+/* What failed before is not this fault's. */
+static inline void camc_fault_begin(void)
+{
+	if (camc_enabled())
+		current->camc_failed = false;
+}
+
 static inline vm_fault_t camc_fault(vm_fault_t fault)
 {
 	if (camc_enabled() && unlikely(fault & VM_FAULT_OOM))
@@ -131,10 +154,10 @@ static inline void camc_exit(struct task_struct *task)
 		__camc_exit(task);
 }
 
-static inline void camc_exec_begin(void)
+/* True: the task got colors of its cgroup for it, and camc_exec_failed() takes them back. */
+static inline bool camc_exec_begin(void)
 {
-	if (camc_enabled())
-		__camc_exec_begin();
+	return camc_enabled() && __camc_exec_begin();
 }
 
 static inline void camc_exec(void)
@@ -145,7 +168,7 @@ static inline void camc_exec(void)
 
 #else
 
-static inline bool camc_colored(unsigned int order, int migratetype)
+static inline bool camc_colored(gfp_t gfp, unsigned int order, int migratetype)
 {
 	return false;
 }
@@ -187,7 +210,8 @@ static inline long camc_prctl(unsigned long op, unsigned long policy, unsigned l
 	return -EINVAL;
 }
 
-static inline long camc_mmap(unsigned long action)
+static inline unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long prot,
+				      unsigned long flags, unsigned long fd, unsigned long pgoff)
 {
 	return -ENODEV;
 }
@@ -199,7 +223,9 @@ static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int
 static inline void camc_drain(struct zone *zone) { }
 static inline void camc_fork(struct task_struct *child, unsigned long clone_flags) { }
 static inline void camc_exit(struct task_struct *task) { }
-static inline void camc_exec_begin(void) { }
+static inline void camc_fault_begin(void) { }
+static inline bool camc_exec_begin(void) { return false; }
+static inline void camc_exec_failed(void) { }
 static inline void camc_exec(void) { }
 static inline void camc_memcg_offline(struct mem_cgroup *memcg) { }
 static inline unsigned long camc_nr_free(void) { return 0; }

@@ -27,17 +27,21 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <linux/camc.h>
+#include <linux/io_uring.h>
 
 #define BANKS		16
 #define MIB(n)		((size_t)(n) << 20)
 #define SYS		"/sys/kernel/mm/camc/"
 #define CGROUPS		"/tmp/camc/cgroups"
 #define CGROUP		CGROUPS "/camc"
+#define BLOCK		"/sys/devices/system/memory/memory%d"
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
 /* Two nodes at most; the second one begins at this frame number. */
@@ -80,18 +84,23 @@ static noreturn void skip(const char *why)
 		fail("%s:%d: not so: %s (%s)", __func__, __LINE__, #what, strerror(errno)); \
 	} while (0)
 
-static ssize_t put(const char *path, const char *text)
+static ssize_t put_bytes(const char *path, const char *text, size_t size)
 {
 	int fd = open(path, O_WRONLY), saved;
 	ssize_t ret;
 
 	if (fd < 0)
 		return -1;
-	ret = write(fd, text, strlen(text));
+	ret = write(fd, text, size);
 	saved = errno;
 	close(fd);
 	errno = saved;
 	return ret;
+}
+
+static ssize_t put(const char *path, const char *text)
+{
+	return put_bytes(path, text, strlen(text));
 }
 
 static ssize_t get(const char *path, char *buf, size_t size)
@@ -354,6 +363,9 @@ static void test_bad_maps(void)
 		if (put(SYS "map", bad[i]) != -1 || errno != EINVAL)
 			fail("map %zu was not refused: %s", i, strerror(errno));
 	}
+	/* text behind a byte of 0 */
+	EXPECT(put_bytes(SYS "map", "map x\nregion 0-10000000000\n\0x", 28) == -1 &&
+	       errno == EINVAL);
 	memset(big, '#', sizeof(big) - 1);
 	big[sizeof(big) - 1] = 0;
 	EXPECT(put(SYS "map", big) == -1 && errno == ENOSPC);
@@ -384,7 +396,7 @@ static void test_load(void)
 static void test_errors(void)
 {
 	struct { struct camc_policy policy; uint64_t more; } longer = { };
-	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = 1, .node = -1 };
+	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = 1, .node = -1 }, *fixed;
 
 #define REFUSED(error, ...) EXPECT(prctl(PR_CAMC, __VA_ARGS__) == -1 && errno == (error))
 	REFUSED(EINVAL, 0, &policy, sizeof(policy), 0);
@@ -426,6 +438,16 @@ static void test_errors(void)
 	EXPECT(try_auto(BANKS + 1, 0) == -1 && errno == EBUSY && nr_colors() == 2);
 	set_auto(BANKS, 0);
 	EXPECT(nr_colors() == BANKS && stat_of("taken") == BANKS);
+	/* So does a policy that cannot be written back, and one of the size of everything. */
+	set_auto(2, 0);
+	fixed = MUST(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	fixed->flags = CAMC_AUTO;
+	fixed->nr_colors = 1;
+	fixed->node = CAMC_NODE_LOCAL;
+	MUST(mprotect(fixed, page, PROT_READ));
+	REFUSED(EFAULT, CAMC_SET, fixed, sizeof(*fixed), 0);
+	REFUSED(E2BIG, CAMC_SET, fixed, 1ul << 40, 0);
+	EXPECT(nr_colors() == 2 && stat_of("taken") == 2);
 #undef REFUSED
 }
 
@@ -722,6 +744,36 @@ static void test_mmap(void)
 	       errno == EINVAL);
 	EXPECT(mmap((void *)CAMC_MMAP_ON, 0, PROT_CAMC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == 0);
 	EXPECT(nr_colors() == 1);
+	/* What fails changes nothing, and no address is overwritten. */
+	EXPECT(mmap((void *)(CAMC_MMAP_ON + 2), page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
+	       MAP_FAILED && errno == EBADF);
+	EXPECT(mmap((void *)CAMC_MMAP_OFF, page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
+	       MAP_FAILED && errno == EBADF);
+	EXPECT(mmap((void *)(CAMC_MMAP_ON + 2), page, PROT_READ | PROT_CAMC,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED &&
+	       errno == EINVAL);
+	EXPECT(nr_colors() == 1 && stat_of("taken") == 1);
+	/* Pages that come with the mapping have the new colors. */
+	at = mmap((void *)(CAMC_MMAP_ON + 2), MIB(1), PROT_READ | PROT_WRITE | PROT_CAMC,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	EXPECT(at != MAP_FAILED && nr_colors() == 2);
+	expect_pure(at, MIB(1));
+}
+
+/* Buffers that are registered are pinned for long: their pages are not movable. */
+static void test_pinned(void)
+{
+	struct io_uring_params params = { };
+	size_t size = MIB(1);
+	struct iovec vec = { .iov_base = room(size), .iov_len = size };
+	int ring = syscall(__NR_io_uring_setup, 4, &params);
+
+	if (ring < 0)
+		skip("no io_uring");
+	set_auto(1, 0);
+	MUST(syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1));
+	expect_pure(vec.iov_base, size);
+	close(ring);
 }
 
 static void test_cgroup(void)
@@ -746,6 +798,19 @@ static void test_cgroup(void)
 	if (!pid) {
 		MUST(put(CGROUP "/below/cgroup.procs", "0"));
 		EXPECT(nr_colors() == 0);
+		execl("/tmp/camc/inspected", "inspected", "--has", "48", NULL);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+	/* A program that is not there has no colors, and one that comes without any gets these. */
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(put(CGROUP "/below/cgroup.procs", "0"));
+		execl("/tmp/camc/not-there", "not-there", NULL);
+		EXPECT(nr_colors() == 0);
+		MUST(try_color(7, 0));
+		execl("/tmp/camc/not-there", "not-there", NULL);
+		EXPECT(nr_colors() == 1);
 		execl("/tmp/camc/inspected", "inspected", "--has", "48", NULL);
 		_exit(1);
 	}
@@ -780,6 +845,10 @@ static void test_proc(void)
 	at = strstr(buf, want);
 	EXPECT(at);
 	EXPECT(atol(at + strlen(want)) > 0 && strstr(at, " camc_colors\n"));
+	/* A name is no line. */
+	MUST(prctl(PR_SET_NAME, "a\nset 77 x", 0, 0, 0));
+	MUST(get("/proc/camc", buf, sizeof(buf)));
+	EXPECT(!strstr(buf, "\nset 77") && strstr(buf, " a\\nset 77 x\n"));
 }
 
 /* ------ at the end of the colors ---------------------------------------- */
@@ -877,6 +946,56 @@ static void test_strict_call(void)
 	errno = saved;
 	unlink("/tmp/camc/file");
 	EXPECT(ret == -1 && (errno == ENOMEM || errno == ENOSPC));
+}
+
+/* A task at its end, which tries again and again, leaves alone what others have collected. */
+static void test_others(void)
+{
+	struct camc_policy policy = { .nr_pages = 2048 };
+	long drained, before;
+	pid_t pid;
+
+	set_auto(2, 0);
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	EXPECT(policy.nr_pages >= 2048);
+	before = stat_of("free");
+	drained = stat_of("drained");
+	pid = MUST(fork());
+	if (!pid) {
+		char *at = room(MIB(1024)), *again = room(page);
+		size_t got;
+
+		set_auto(1, CAMC_STRICT);
+		got = touch_to_the_end(at, MIB(1024));
+		EXPECT(got < MIB(1024) / page);
+		for (int i = 0; i < 20; i++)
+			touch_to_the_end(again, page);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	printf("# %ld pages were collected, %ld are left, %ld were drained\n", before,
+	       stat_of("free"), stat_of("drained") - drained);
+	EXPECT(stat_of("free") > 1900);
+}
+
+/* Where its memory policy lets it not go to its colors, nobody's memory is reclaimed for it. */
+static void test_elsewhere(void)
+{
+	struct camc_policy policy = { .flags = CAMC_AUTO | CAMC_STRICT, .nr_colors = 1, .node = 1 };
+	unsigned long mask = 1;
+	char *at = room(MIB(1));
+	long scanned;
+
+	if (nodes < 2)
+		skip("one node only");
+	touch_stack();
+	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+	MUST(syscall(__NR_mbind, at, MIB(1), 2 /* MPOL_BIND */, &mask, 64, 0));
+	scanned = field("/proc/vmstat", "pgscan_direct ");
+	for (int i = 0; i < 5; i++)
+		EXPECT(touch_to_the_end(at, MIB(1)) == 0);
+	EXPECT(field("/proc/vmstat", "pgscan_direct ") == scanned);
 }
 
 static void test_spill(void)
@@ -1001,13 +1120,72 @@ static void test_fill(void)
 		fail("%u pages were collected, %ld are on lists", policy.nr_pages,
 		     stat_of("free"));
 	EXPECT(labs(before - after) < 3000);
-	EXPECT(field("/proc/vmstat", "nr_free_colored ") >= 1900);
 	MUST(put("/proc/sys/vm/drop_caches", "2"));
 	EXPECT(stat_of("free") < 100);
 	/* more than there may be */
 	policy.nr_pages = 1 << 30;
 	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
 	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
+}
+
+/* The number of a memory block that has only movable pages, and is online, or -1 */
+static int movable_block(void)
+{
+	char path[128], zones[64];
+
+	for (int i = 0; i < 4096; i++) {
+		snprintf(path, sizeof(path), BLOCK "/valid_zones", i);
+		if (get(path, zones, sizeof(zones)) < 0)
+			continue;
+		snprintf(path, sizeof(path), BLOCK "/online", i);
+		if (!strncmp(zones, "Movable", 7) && number(path) == 1)
+			return i;
+	}
+	return -1;
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/* Memory goes offline, whenever somebody collects pages of it. Boot with movablecore=. */
+static void test_offline(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	int block = movable_block(), went = 0;
+	char path[128];
+
+	if (block < 0)
+		skip("no memory block that can go offline");
+	snprintf(path, sizeof(path), BLOCK "/state", block);
+	sigaction(SIGALRM, &action, NULL);
+	for (int i = 0; i < 12; i++) {
+		struct camc_policy policy = { .nr_pages = 1 << 20 };
+		pid_t pid = MUST(fork());
+		ssize_t ret;
+
+		if (!pid) {
+			set_auto(BANKS / 2, 0);
+			usleep(i * 500);
+			MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+			pause();
+		}
+		/* It scans until there is nothing left in the block, or a signal comes. */
+		alarm(20);
+		ret = put(path, "offline");
+		if (ret < 0 && errno == EINTR)
+			fail("the block does not go offline");
+		alarm(0);
+		kill(pid, SIGKILL);
+		wait_for(pid);
+		if (ret > 0) {
+			went++;
+			MUST(put(path, "online_movable"));
+		}
+	}
+	printf("# went offline %d times of 12\n", went);
+	EXPECT(went > 0);
 }
 
 static void test_warm(void)
@@ -1174,14 +1352,13 @@ static const char *judge_rest(void)
 	for (int i = 0; i < 200; i++) {
 		/* counters of each CPU are folded */
 		put("/proc/sys/vm/stat_refresh", "1");
-		if (!stat_of("taken") && !stat_of("free") &&
-		    !field("/proc/vmstat", "nr_free_colored ") && !lost_pages())
+		if (!stat_of("taken") && !stat_of("free") && !lost_pages())
 			return NULL;
 		usleep(10000);
 	}
 	if (stat_of("taken"))
 		return "colors are still taken";
-	if (stat_of("free") || field("/proc/vmstat", "nr_free_colored "))
+	if (stat_of("free"))
 		return "pages are still on color lists";
 	return "the free lists do not hold what is counted";
 }
@@ -1201,14 +1378,18 @@ static const struct {
 	{ test_threads, "threads share colors, and the last one gives them back" },
 	{ test_huge, "there are no huge pages" },
 	{ test_merged, "KSM leaves colored pages alone" },
+	{ test_pinned, "pages that are pinned for long have the colors" },
 	{ test_mmap, "the mmap() call of the paper colors a task" },
 	{ test_cgroup, "programs in a cgroup have its colors" },
 	{ test_proc, "/proc/camc tells who has what" },
 	{ test_fill, "pages on color lists are free memory" },
+	{ test_offline, "memory goes offline while pages of it are collected" },
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
 	{ test_strict_call, "a system call of such a task fails" },
+	{ test_others, "such a task leaves alone what others have collected" },
+	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_swap, "swapped pages come back in the colors" },
 	{ test_compaction, "compaction leaves colored pages alone" },
