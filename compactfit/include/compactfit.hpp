@@ -20,13 +20,14 @@ namespace compactfit {
 /*
  * Can the library move objects of type T? It copies their bytes, and nothing of theirs is called: so T is
  * trivially copyable. That alone is true of std::mutex and std::atomic too, which cannot be copied at all; so
- * T has to have a constructor that copies or moves it as well. (An array has none: make it a std::array.)
+ * T has to have a constructor that copies or moves it as bytes as well: one that takes anything, a template,
+ * is none. (An array has none: make it a std::array.)
  * What no compiler can see is a type that may be copied and points into itself all the same.
  */
 template <typename T>
 inline constexpr bool is_movable_v =
 	std::is_trivially_copyable_v<T> &&
-	(std::is_copy_constructible_v<T> || std::is_move_constructible_v<T>);
+	(std::is_trivially_copy_constructible_v<T> || std::is_trivially_move_constructible_v<T>);
 
 /* An object of type T in a heap; a value, as cheap to copy as an integer. It owns nothing. */
 template <typename T> class handle {
@@ -70,8 +71,8 @@ public:
 	 * pinned; false if there is no memory, or T is larger than a page.
 	 *
 	 * The object is pinned while it is constructed, for its constructor may free other objects, and in a heap
-	 * with lock hooks other threads may: so one page less than cf_bound() says may be had meanwhile. Nothing
-	 * is pinned where neither can be: without lock hooks, if T is constructed without a call (from a T, or
+	 * with lock hooks other threads may: so for each make() that has begun and not ended, one page less than
+	 * cf_bound() says may be had. Nothing is pinned where neither can be: without lock hooks, if T is constructed without a call (from a T, or
 	 * from nothing if it needs no constructor). If the constructor throws, the object is freed again.
 	 * O(1); O(sizeof(T)) if objects were freed while the constructor ran.
 	 */
@@ -137,7 +138,10 @@ private:
 	bool shared_; /* other threads may use it */
 };
 
-/* Keeps an object alive and where it is, as long as this lives. */
+/*
+ * Keeps an object alive and where it is, as long as this lives; or until cf_free_remote() frees the object, and
+ * ends the pin: what another thread is to free is pinned with cf_pin() instead.
+ */
 template <typename T> class pin {
 	static_assert(is_movable_v<T>, "objects are moved as bytes");
 

@@ -24,6 +24,14 @@ struct node {
 	node *next;
 };
 
+/* The same behind a constructor that takes anything, so that it seems to be one that moves. */
+struct guarded {
+	template <typename... A> explicit guarded(A &&...) : next(this) {}
+	guarded(const guarded &) = delete;
+	guarded &operator=(const guarded &) = default;
+	guarded *next;
+};
+
 struct shape {
 	virtual int area() const = 0;
 };
@@ -71,6 +79,11 @@ void refused(compactfit::heap &heap)
 	heap.get(handle<node>()); /* refused */
 	heap[handle<node>()].next = nullptr; /* refused */
 	pin<node> c(heap, handle<node>()); /* refused */
+
+	heap.make<guarded>(); /* refused */
+	heap.get(handle<guarded>()); /* refused */
+	heap[handle<guarded>()].next = nullptr; /* refused */
+	pin<guarded> g(heap, handle<guarded>()); /* refused */
 
 	heap.make<std::string>("text"); /* refused */
 	heap.get(handle<std::string>()); /* refused */

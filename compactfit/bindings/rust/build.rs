@@ -134,6 +134,8 @@ fn target_flags(target: &str) -> Vec<String> {
         "i586" => "-m32 -march=i586",
         "i686" => "-m32 -march=i686",
         "x86_64" => "-m64",
+        "aarch64" if target.ends_with("-softfloat") => "-mno-outline-atomics -mgeneral-regs-only",
+        "aarch64" if target.contains("-none") => "-mno-outline-atomics",
         _ => return riscv_flags(machine),
     };
     let mut flags: Vec<_> = flags.split(' ').map(str::to_string).collect();
@@ -147,6 +149,10 @@ fn target_flags(target: &str) -> Vec<String> {
         flags.push(format!("-mfpu={unit}"));
     } else if target.ends_with("none-eabi") {
         flags.push("-mfloat-abi=soft".to_string());
+    } else if target == "x86_64-unknown-none" {
+        // interrupts use the stack, and nobody saves these registers
+        flags.push("-mno-red-zone".to_string());
+        flags.push("-mgeneral-regs-only".to_string());
     }
     flags
 }
@@ -220,6 +226,9 @@ fn check_compiler(program: &str, flags: &[String]) {
     let is_m = ["thumbv6m", "thumbv7m", "thumbv7em", "thumbv8m"]
         .iter()
         .any(|name| target.starts_with(name));
+    let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+    let has = |feature: &str| features.split(',').any(|name| name == feature);
+    let uses = |define: &str, feature: &str| value(define).is_some() && !has(feature);
     let wrong = if value(own).is_none() {
         format!("it does not compile for {machine}")
     } else if bits != Some(cargo("CARGO_CFG_TARGET_POINTER_WIDTH")) {
@@ -233,6 +242,8 @@ fn check_compiler(program: &str, flags: &[String]) {
         && value("__ARM_PCS_VFP").is_some() != target.ends_with("hf")
     {
         "it passes floating-point numbers in other registers".to_string()
+    } else if uses("__SSE__", "sse") || uses("__ARM_NEON", "neon") && machine == "aarch64" {
+        "it uses vector registers, which programs there must not".to_string()
     } else {
         return;
     };

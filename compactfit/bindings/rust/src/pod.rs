@@ -85,8 +85,9 @@ macro_rules! pod {
 
         // Nothing that is written above is believed: an attribute may have left it out, and another type may
         // have this name. The compiler is asked what fields the type has, and their types follow from that. It
-        // is asked in the length of an array, as what is wrong there is never just a lint. No name is
-        // declared here but those of bindings, and none is looked up where the program may have defined it.
+        // is asked in the length of an array, as what is wrong there is never just a lint, and by reference, as
+        // a value of type `!` would be taken for one of any other. No name is declared here but those of
+        // bindings, and none of a type or function is looked up where the program may have defined it.
         const _: [(); 0] = [(); {
             $crate::__private::assert!(
                 $crate::__private::has_no_padding(
@@ -95,7 +96,7 @@ macro_rules! pod {
                     },
                     &[$($crate::__private::size_of_field(|pod_value: $name| {
                         let $name { $field: pod_field, .. } = pod_value;
-                        pod_field
+                        $crate::__private::type_of(&pod_field)
                     })),+],
                 ),
                 "there is padding"
@@ -109,6 +110,7 @@ macro_rules! pod {
 #[doc(hidden)]
 pub mod __private {
     use super::Pod;
+    use core::marker::PhantomData;
     use core::mem::size_of;
 
     pub use core::assert;
@@ -116,8 +118,13 @@ pub mod __private {
     pub use core::marker::Copy;
 
     /// The size of a field, which has to be `Pod`; its type is found by the compiler.
-    pub const fn size_of_field<S, T: Pod>(_: fn(S) -> T) -> usize {
+    pub const fn size_of_field<S, T: Pod>(_: fn(S) -> PhantomData<T>) -> usize {
         size_of::<T>()
+    }
+
+    /// Its type, to be told without a value of it.
+    pub fn type_of<T>(_: &T) -> PhantomData<T> {
+        PhantomData
     }
 
     /// Is each byte of the type in one of its fields? They are all there: who takes it apart names them.

@@ -2,7 +2,7 @@
 //! Types that `pod!` has to refuse, whatever safe code tries. This does not compile: tests/refused.rs looks
 //! whether the compiler finds each line that is marked, and no other.
 #![forbid(unsafe_code)]
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, unknown_lints, dependency_on_unit_never_type_fallback)]
 
 mod padding {
     compactfit::pod! { pub struct AtTheEnd { value: u32, channel: u8 } } // refused
@@ -25,6 +25,10 @@ mod not_any_bytes {
     #[derive(Clone, Copy)]
     pub struct Plain(u32);
 
+    pub trait Returns { type Out; }
+    impl<T> Returns for fn() -> T { type Out = T; }
+    type Never = <fn() -> ! as Returns>::Out;
+    compactfit::pod! { struct Nothing { a: Never, b: u32 } } // refused
     compactfit::pod! { struct Bool { a: bool } } // refused
     compactfit::pod! { struct Char { a: char } } // refused
     compactfit::pod! { struct NonZero { a: std::num::NonZeroU32 } } // refused
