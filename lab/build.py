@@ -16,7 +16,8 @@ from lab.targets import Target
 
 CONFIGS = paths.KERNEL / "configs"
 PLAIN = ("base", "memory", "storage", "media", "observe")
-OURS = systems.fragments(systems.SYSTEMS.values())
+# All but memory coloring, which is in a kernel of its own: the others are what it is set beside.
+OURS = systems.fragments(one for one in systems.SYSTEMS.values() if one is not systems.CAMC)
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,7 @@ FLAVOURS = {
             "tells how long locks were waited for, and held",
             (*PLAIN, *OURS, "lockstat"),
         ),
-        Flavour(
-            "nocamc",
-            "prod without memory coloring",
-            (*PLAIN, *(name for name in OURS if name not in systems.CAMC.fragments)),
-        ),
+        Flavour("camc", "prod with memory coloring", (*PLAIN, *OURS, *systems.CAMC.fragments)),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),
         Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
     )
@@ -94,6 +91,9 @@ class Kernel:
 
     def has(self, system: System) -> bool:
         return self.config.get(system.symbol) == "y"
+
+    def should_have(self, system: System) -> bool:
+        return set(system.fragments) <= set(self.flavour.fragments)
 
 
 def tree(

@@ -331,7 +331,7 @@ class Judge:
         for each in selftests.ROUNDS:
             ready = replace(each, machine=tests.enlarged(each.machine, context))
             for program in self.programs:
-                if each.runs(program):
+                if each.runs(program) and each.boots(kernel):
                     yield partial(_one_program, kernel, ready, program)
         yield lambda: tests.groups(context).cases
 

@@ -34,9 +34,14 @@ class Round:
     programs: tuple[str, ...] = ("gcma_*",)  # shell patterns
     prepare: str = ""  # a line of shell
     on_slow: tuple[str, ...] | None = None  # instead, on kernels that check each access
+    system: systems.System | None = None  # beside the one that the policy is of
 
     def runs(self, program: str) -> bool:
         return any(fnmatchcase(program, pattern) for pattern in self.programs)
+
+    def boots(self, kernel: Kernel) -> bool:
+        needed = (systems.offering(self.machine.policy), self.system)
+        return all(kernel.has(system) for system in needed if system)
 
     def on(self, kernel: Kernel) -> "Round":
         """The round as it is on a kernel."""
@@ -58,7 +63,7 @@ _ANY += " ksm loop nullblk squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _FAULTS = " faults"  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
-_COLORS = replace(_USUAL, policy=systems.STOCK)
+_COLORS = replace(_USUAL, policy=systems.STOCK, memory_mib=1024)
 _GENERATIONS = "echo {} >/sys/kernel/mm/lru_gen/enabled"  # the LRU of them, or the classic one
 ROUNDS = (
     Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),
@@ -90,8 +95,14 @@ ROUNDS = (
         _GENERATIONS.format("y"),
         ("rental_race",),
     ),
-    Round("coloring", _COLORS, _ANY, ("camc_*",)),
-    Round("coloring, two nodes", replace(_COLORS, memory_mib=1024, nodes=2), _ANY, ("camc_*",)),
+    Round("coloring", _COLORS, _ANY, ("camc_*",), system=systems.CAMC),
+    Round(
+        "coloring, two nodes",
+        replace(_COLORS, memory_mib=2048, nodes=2),
+        _ANY,
+        ("camc_*",),
+        system=systems.CAMC,
+    ),
 )
 # for a kernel without any of our policies
 PLAIN = Round("movable", replace(_USUAL, policy="movable", args=(_CAMERA,)), f"{_ANY} camera")
@@ -144,7 +155,7 @@ def run(
 
     `advance` is told what share of the programs has ended.
     """
-    rounds = [each for each in ROUNDS if kernel.has(systems.offering(each.machine.policy))]
+    rounds = [each for each in ROUNDS if each.boots(kernel)]
     parts = [part for one in rounds or [PLAIN] for part in _parts(one.on(kernel), programs)]
     total = sum(len(part.programs) for part in parts)
     ended = 0

@@ -167,6 +167,24 @@ def test_kcsan_runs_what_races() -> None:
     assert sorted(tests.selected(tests.Options(kcsan=True), None)) == ["kunit", "selftests"]
 
 
+def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None:
+    options = tests.Options(camc=True)
+    assert options.flavour == "camc"
+    assert sorted(tests.selected(options, None)) == ["kunit", "selftests"]
+    with_it, without = (
+        build.Kernel(build.find(name), "6.12", Path(), config, targets.DEFAULT)
+        for name, config in (
+            ("camc", {"CONFIG_CMA_RESERVE": "y", "CONFIG_CAMC": "y"}),
+            ("prod", {"CONFIG_CMA_RESERVE": "y"}),
+        )
+    )
+    rounds = [each for each in selftests.ROUNDS if each.runs("camc_colors")]
+    assert rounds
+    assert all(each.boots(with_it) and not each.boots(without) for each in rounds)
+    assert with_it.should_have(systems.CAMC)
+    assert not without.should_have(systems.CAMC)
+
+
 @pytest.mark.parametrize(
     "options", [tests.Options(debug=True, kcsan=True), tests.Options(soak=True, quick=True)]
 )

@@ -64,7 +64,7 @@ class Variant:
     colors: int = 0
     refill: str = "directed"
     held: int | None = None  # colors of the task that uses a quarter of memory
-    flavour: str = "prod"
+    flavour: str = "camc"
     key_on: bool = False
 
     def guest(self, kernels: Kernels) -> Guest:
@@ -85,7 +85,7 @@ BUDDY = Variant("buddy", held=0, key_on=True)
 ONE = Variant("1 of 16", 1, held=HELD_COLORS)
 FOUR = Variant("4 of 16", 4)
 WALK = Variant("1 of 16, the paper's refill", 1, "walk")
-WITHOUT = Variant("buddy, CONFIG_CAMC=n", flavour="nocamc")
+WITHOUT = Variant("buddy, CONFIG_CAMC=n", flavour="prod")
 VARIANTS = (BUDDY, ONE, FOUR, WALK, WITHOUT)
 CASES = ("cold", "warm", "prefilled", "unmap")
 

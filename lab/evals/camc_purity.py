@@ -100,7 +100,7 @@ def _share(counts: Mapping[str, tuple[int, int]], kinds: tuple[str, ...]) -> flo
 def camc_purity(kernels: Kernels) -> Outcome:
     """share of right-colored pages of colored programs, by kind; with and without swapping"""
     machine = Machine(MEMORY_MIB, cpus=2, area_mib=0)
-    guest = Guest("purity", kernels("prod"), machine, _script(), exact=False, timeout=1800)
+    guest = Guest("purity", kernels("camc"), machine, _script(), exact=False, timeout=1800)
     output = run_all("camc-purity", [guest], SECONDS)[guest.name]
     counts = {name: _counts(output, name) for name in names()}
     rows: list[list[Cell]] = []

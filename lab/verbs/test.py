@@ -15,6 +15,7 @@ RUST = "rust"  # with --mutants --only: the Rust crate's copy of the C header
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="on the debug kernel")
     parser.add_argument("--kcsan", action="store_true", help="for data races, on the kcsan kernel")
+    parser.add_argument("--camc", action="store_true", help="of memory coloring, on the camc kernel")
     parser.add_argument("--soak", action="store_true", help="the long forms")
     parser.add_argument("--quick", action="store_true", help="in a minute: lint, lab, kunit")
     parser.add_argument(
@@ -31,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options = tests.Options(args.debug, args.kcsan, args.soak, args.quick)
+    options = tests.Options(args.debug, args.kcsan, args.soak, args.quick, args.camc)
     options.check()
     if args.mutants:
         return run_mutants(args, options)
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
     only = args.only or ""
-    if options.quick or options.kcsan:
+    if options.quick or options.special:
         raise LabError("--mutants takes the tests of prod or, with --debug, of the debug kernel")
     setup.install_packages()
     if args.list:
