@@ -67,6 +67,7 @@ static uint32_t nr_live;
 static uint64_t seed;
 static uint64_t call[2]; /* instructions of a call */
 static bool pins;
+static size_t beside; /* of objects that were freed remotely, the largest size; 0: none */
 static cf_handle freed[FREED]; /* the last ones */
 static uint32_t nr_freed;
 static struct {
@@ -194,8 +195,11 @@ static void follow(const struct history *history, const struct engine *engine, s
 			live[which].class = step.class;
 		break;
 	case REMOTE:
-		if (nr_live && !cf_free_remote(heap, live[which].handle))
+		if (nr_live && !cf_free_remote(heap, live[which].handle)) {
+			if (beside < size_of(history, live[which].class))
+				beside = size_of(history, live[which].class);
 			forget(which);
+		}
 		break;
 	case USE_UP_SLOTS:
 		use_up_slots(history, engine, step.class, step.which % 4);
@@ -256,6 +260,7 @@ static uint64_t cost_of(const struct history *history, const struct engine *engi
 	heap = cf_init(memory, CEILINGS_MEMORY, &engine->config);
 	nr_live = 0;
 	nr_freed = 0;
+	beside = 0;
 	pins = false;
 	for (i = 0; i < history->nr; i++)
 		follow(history, engine, history->steps[i]);
@@ -283,11 +288,8 @@ static uint64_t cost_of(const struct history *history, const struct engine *engi
 	} else {
 		return 0;
 	}
-	/* those that are freed besides may be as large as any */
-	for (i = 0; engine->config.remote_frees && i < CLASSES; i++)
-		if (size < cf_class_size(heap, history->classes[i]))
-			size = cf_class_size(heap, history->classes[i]);
-	blocks = size / CF_BLOCK_SIZE;
+	/* the operation may have freed that one besides */
+	blocks = (size > beside ? size : beside) / CF_BLOCK_SIZE;
 	blocks *= engine->ceiling[*operation].block;
 	return cost > blocks ? cost - blocks : 0;
 }
