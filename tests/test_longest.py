@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The longest path through machine code: branches, calls, loops, what is never called."""
 
-from lab.compactfit.longest import Code, Longest
+import pytest
+
+from lab.compactfit.longest import Code, Longest, UnboundedError
 
 TEXT = """
 0000000000001000 <leaf>:
@@ -37,6 +39,15 @@ TEXT = """
     1064:	call   *%rax
     1066:	nop
     1068:	ret
+
+0000000000001070 <table>:
+    1070:	notrack jmp *%rax
+
+0000000000001080 <itself>:
+    1080:	test   %edi,%edi
+    1082:	je     1088 <itself+0x8>
+    1084:	call   1080 <itself>
+    1088:	ret
 """
 
 
@@ -54,8 +65,20 @@ def test_what_is_never_called_may_have_a_name_of_the_compilers() -> None:
 
 def test_a_loop_goes_back_as_often_as_it_is_told() -> None:
     # a jump back that closes no loop is none
-    assert Longest(Code.read(TEXT)).of("loop") == 7
+    assert Longest(Code.read(TEXT), rounds={"loop": 0}).of("loop") == 7
     assert Longest(Code.read(TEXT), rounds={"loop": 10}).of("loop") == 7 + 3 * 10
+
+
+def test_what_has_no_limit_is_an_error() -> None:
+    code = Code.read(TEXT)
+    with pytest.raises(UnboundedError, match="loop has a loop"):
+        Longest(code, rounds={"branch": 1}).of("loop")
+    with pytest.raises(UnboundedError, match="table jumps"):
+        Longest(code).of("table")
+    with pytest.raises(UnboundedError, match="itself calls itself"):
+        Longest(code).of("itself")
+    with pytest.raises(UnboundedError, match="between loop and branch"):
+        Longest(code).exits("loop", "branch")
 
 
 def test_a_call_by_a_pointer_takes_what_it_is_told() -> None:

@@ -175,8 +175,8 @@ struct cf_stats {
  * remote frees.
  * Return: the heap, which lies in the buffer and dies with it; NULL if the configuration is wrong,
  * or the buffer larger than 8 GiB or too small: the heap itself takes 3 KB with pages of 512 bytes,
- * 10 KB with pages of 16 KiB, in a moving heap rounded up to whole pages, and there have to be two
- * pages.
+ * 8 KB with pages of 16 KiB, and what describes pages, in a moving heap rounded up to whole pages;
+ * and there have to be two pages.
  */
 struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *config);
 
@@ -217,8 +217,9 @@ int cf_calloc(struct cf_heap *heap, size_t count, size_t size, cf_handle *handle
  * @size: bytes, 1 to cf_max_size()
  * @handle: set to the new object, as by cf_malloc()
  *
- * Takes a block whose size is a multiple of @align: as good as free up to an eighth of @size, else
- * up to a whole page.
+ * Takes the smallest block whose size is a multiple of @align. Blocks are as large as their pages
+ * allow, so most are multiples of 16 and of no more: above 16 the block may be 2.1 times that of
+ * cf_malloc(), above an eighth of @size up to a whole page.
  * Return: as cf_malloc(), CF_EINVAL for another @align.
  */
 int cf_aligned_alloc(struct cf_heap *heap, size_t align, size_t size, cf_handle *handle);
@@ -301,7 +302,8 @@ size_t cf_drain(struct cf_heap *heap, size_t most);
  * In any other heap it is accepted if its slot is used again by an object that was allocated 2^b
  * allocations after its own, or a multiple of that. So a program that frees and allocates the
  * same slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, and CF_OK at the next. b is the
- * bits of a stamp: 31 less the binary logarithm of the heap's bytes (8 for 8 MiB, 15 for 64 KiB).
+ * bits of a stamp: 31 less the binary logarithm of the heap's bytes, rounded up (8 for 8 MiB, 9 for
+ * 3 MiB, 15 for 64 KiB).
  *
  * A handle of another heap passes in one case of 2^b, b being 29 in a wide heap.
  *
@@ -358,7 +360,8 @@ static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_
 #else
 	const uint32_t *words = (const uint32_t *)heap;
 
-	return (char *)(uintptr_t)heap + ((size_t)words[handle.slot] << 2) + offset;
+	/* a number, as in 32 bits that of all zero wraps, which a pointer must not */
+	return (void *)((uintptr_t)heap + ((uintptr_t)words[handle.slot] << 2) + offset);
 #endif
 }
 

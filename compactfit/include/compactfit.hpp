@@ -15,6 +15,10 @@
 
 #include "compactfit.h"
 
+#if defined(CF_WITH_PINS) && !CF_WITH_PINS
+#error "compactfit.hpp pins objects while they are constructed: do not set CF_WITH_PINS=0"
+#endif
+
 namespace compactfit {
 
 /*

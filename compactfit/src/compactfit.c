@@ -561,13 +561,6 @@ static uint32_t *cf_frame(struct cf_heap *heap, uint32_t slot)
 	return cf_word(heap, heap->frames + (slot << (heap->unit_shift - 2)));
 }
 
-/* Non-moving, wide: so many slots that were never used are block-frames now, and slots later. */
-CF_SELDOM void cf_begin_tags(struct cf_heap *heap, uint32_t slot, uint32_t slots)
-{
-	while (slots--)
-		*cf_tag(heap, slot++) = heap->stamp;
-}
-
 /*
  * Non-moving: fill words @from to @to of the block table at @where with block-frames, of which
  * there are enough. Those on the list come first, what is left over is of those that were never
@@ -587,10 +580,19 @@ CF_SELDOM void cf_take_frames(struct cf_heap *heap, uint32_t where, uint32_t fro
 		slot = *cf_word(heap, slot) & ~CF_FREE;
 	}
 	if (from < to) {
-		if (heap->wide)
-			cf_begin_tags(heap, slot, to - from);
-		for (; from < to; from++)
-			*entry++ = slot++;
+		to += slot - from;
+		if (heap->wide) {
+			uint32_t *tag = cf_tag(heap, 0), stamp = heap->stamp;
+
+			/* block-frames now, and slots later */
+			for (; slot < to; slot++) {
+				*entry++ = slot;
+				tag[slot] = stamp;
+			}
+		} else {
+			for (; slot < to; slot++)
+				*entry++ = slot;
+		}
 		if (slot == heap->end_slot)
 			slot = 0;
 		heap->fresh_slot = slot;
@@ -639,6 +641,7 @@ CF_INLINE void cf_set_ref(struct cf_heap *heap, uint32_t *refs, uint32_t index, 
 	}
 }
 
+#if CF_WITH_FAST
 /*
  * Is it the reference of the handle's object, and is that not pinned? A free needs both. Narrow,
  * one comparison asks both. Wide, the slot is one if it is in the reference.
@@ -650,6 +653,7 @@ CF_INLINE bool cf_ref_is(struct cf_heap *heap, const uint32_t *refs, uint32_t in
 		return refs[index] == slot && *cf_tag(heap, slot) == stamp;
 	return refs[index] == (slot | stamp);
 }
+#endif
 
 /* The slot of the block; *tag is set to its object's tag. */
 CF_INLINE uint32_t cf_get_ref(struct cf_heap *heap, const uint32_t *refs, uint32_t index,
@@ -1401,14 +1405,14 @@ CF_INLINE bool cf_locate(struct cf_heap *heap, uint32_t slot, struct cf_object *
 	 * reference will not agree.
 	 */
 	object->index = ((where - header->where) * class->inverse) >> 16;
-	object->meta = cf_word(heap, header->meta);
 	object->header = header;
 	object->class = class;
 	object->where = where;
 	row = object->index / 32;
-	return CF_LIKELY(object->index < class->per_page) &&
-	       CF_LIKELY(header->rows_used >> row & 1) &&
-	       CF_LIKELY(!(object->meta[row] >> object->index % 32 & 1));
+	if (CF_UNLIKELY(object->index >= class->per_page || !(header->rows_used >> row & 1)))
+		return false;
+	object->meta = cf_word(heap, header->meta); /* not set before a page has objects */
+	return CF_LIKELY(!(object->meta[row] >> object->index % 32 & 1));
 }
 
 /*

@@ -20,6 +20,7 @@
 #define LIVE 65536u
 #define AT_LEAST 16 /* histories of each climb, however slow the machine */
 #define PATIENCE 250 /* histories in a row that are no dearer: begin anew */
+#define FREED 64u /* handles of freed objects that are kept, to be freed again */
 #define CLASSES 4u /* size-classes that a history is about */
 #define ENGINES (sizeof(engines) / sizeof(engines[0]))
 
@@ -37,6 +38,7 @@ enum kind {
 	USE_UP_SLOTS,
 	USE_UP_PAGES,
 	KINDS,
+	GIVE_AGAIN = KINDS, /* the last step's alone */
 };
 
 struct step {
@@ -49,7 +51,7 @@ struct history {
 	uint16_t classes[CLASSES];
 	uint16_t nr;
 	struct step steps[STEPS];
-	struct step last; /* TAKE or GIVE: what is counted */
+	struct step last; /* TAKE, GIVE or GIVE_AGAIN: what is counted */
 };
 
 struct object {
@@ -65,6 +67,9 @@ static uint32_t nr_live;
 static uint64_t seed;
 static uint64_t call[2]; /* instructions of a call */
 static bool pins;
+static size_t beside; /* of objects that were freed remotely, the largest size; 0: none */
+static cf_handle freed[FREED]; /* the last ones */
+static uint32_t nr_freed;
 static struct {
 	uint64_t most;
 	uint64_t tried;
@@ -106,8 +111,10 @@ static void forget(uint32_t which)
 
 static void give(uint32_t which)
 {
-	if (!cf_free(heap, live[which].handle))
-		forget(which);
+	if (cf_free(heap, live[which].handle))
+		return;
+	freed[nr_freed++ % FREED] = live[which].handle;
+	forget(which);
 }
 
 static void pin(uint32_t which)
@@ -188,8 +195,11 @@ static void follow(const struct history *history, const struct engine *engine, s
 			live[which].class = step.class;
 		break;
 	case REMOTE:
-		if (nr_live && !cf_free_remote(heap, live[which].handle))
+		if (nr_live && !cf_free_remote(heap, live[which].handle)) {
+			if (beside < size_of(history, live[which].class))
+				beside = size_of(history, live[which].class);
 			forget(which);
+		}
 		break;
 	case USE_UP_SLOTS:
 		use_up_slots(history, engine, step.class, step.which % 4);
@@ -225,11 +235,14 @@ __attribute__((noinline)) static uint64_t count_malloc(int (*function)(struct cf
 }
 
 __attribute__((noinline)) static uint64_t count_free(int (*function)(struct cf_heap *, cf_handle),
-						     cf_handle handle)
+						     cf_handle handle, int *status)
 {
+	int result;
+
 	count_begin();
-	function(heap, handle);
+	result = function(heap, handle);
 	count_end();
+	*status = result;
 	return count_taken();
 }
 
@@ -242,9 +255,12 @@ static uint64_t cost_of(const struct history *history, const struct engine *engi
 	cf_handle handle;
 	uint32_t i, which;
 	size_t size;
+	int status;
 
 	heap = cf_init(memory, CEILINGS_MEMORY, &engine->config);
 	nr_live = 0;
+	nr_freed = 0;
+	beside = 0;
 	pins = false;
 	for (i = 0; i < history->nr; i++)
 		follow(history, engine, history->steps[i]);
@@ -252,17 +268,28 @@ static uint64_t cost_of(const struct history *history, const struct engine *engi
 		size = size_of(history, history->last.class);
 		cost = count_malloc(cf_malloc, size, &handle) - call[0];
 		*operation = pins ? PINNED_MALLOC : MALLOC;
-	} else if (nr_live) {
-		which = history->last.which % nr_live;
-		size = size_of(history, live[which].class);
+	} else if (history->last.kind == GIVE_AGAIN ? nr_freed : nr_live) {
+		size = 0;
+		if (history->last.kind == GIVE_AGAIN) {
+			handle = freed[history->last.which % (nr_freed < FREED ? nr_freed : FREED)];
+		} else {
+			which = history->last.which % nr_live;
+			size = size_of(history, live[which].class);
+			handle = live[which].handle;
+		}
 		cf_get_stats(heap, &before);
-		cost = count_free(cf_free, live[which].handle) - call[1];
+		cost = count_free(cf_free, handle, &status) - call[1];
 		cf_get_stats(heap, &after);
-		*operation = pins ? PINNED_FREE : before.moves == after.moves ? FREE : FREE_MOVING;
+		*operation = before.moves == after.moves ? FREE : FREE_MOVING;
+		if (pins)
+			*operation = PINNED_FREE;
+		if (status)
+			*operation = REFUSED_FREE;
 	} else {
 		return 0;
 	}
-	blocks = engine->config.engine ? size / CF_BLOCK_SIZE : 0;
+	/* the operation may have freed that one besides */
+	blocks = (size > beside ? size : beside) / CF_BLOCK_SIZE;
 	blocks *= engine->ceiling[*operation].block;
 	return cost > blocks ? cost - blocks : 0;
 }
@@ -367,7 +394,7 @@ static double now(void)
 /* Climb from a new history until nothing of the operation wanted is dearer for long, or time is up. */
 static void climb(const struct engine *engine, enum operation wanted, double end)
 {
-	bool pinning = wanted == PINNED_MALLOC || wanted == PINNED_FREE;
+	bool pinning = wanted >= PINNED_MALLOC;
 	enum operation operation = MALLOC;
 	struct history best, other;
 	uint64_t most = 0, cost;
@@ -376,6 +403,8 @@ static void climb(const struct engine *engine, enum operation wanted, double end
 	heap = cf_init(memory, CEILINGS_MEMORY, &engine->config);
 	best = any_history(pinning);
 	best.last.kind = wanted == MALLOC || wanted == PINNED_MALLOC ? TAKE : GIVE;
+	if (wanted == REFUSED_FREE)
+		best.last.kind = GIVE_AGAIN;
 	for (tries = 0; tries < PATIENCE && (tries < AT_LEAST || now() < end); tries++) {
 		other = best;
 		change(&other, pinning);
@@ -402,6 +431,7 @@ int main(int argc, char **argv)
 	size_t number = 0, wrong = 0, nr = ENGINES, e, operation;
 	double slice = seconds / (double)(nr * OPERATIONS);
 	cf_handle handle = { 0, 0 };
+	int status;
 
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	memory = aligned_alloc(CEILINGS_ALIGNMENT, CEILINGS_MEMORY);
@@ -409,17 +439,18 @@ int main(int argc, char **argv)
 	memset(memory, 0x5a, CEILINGS_MEMORY);
 	count_setup();
 	call[0] = count_malloc(no_malloc, 8, &handle);
-	call[1] = count_free(no_free, handle);
+	call[1] = count_free(no_free, handle, &status);
 	printf("TAP version 14\n1..%zu\n", ENGINES * OPERATIONS);
 	for (e = 0; e < ENGINES; e++) {
 		memset(found, 0, sizeof(found));
 		for (operation = 0; operation < OPERATIONS; operation++)
-			for (end = now() + slice;
-			     now() < end || !found[operation].tried;)
+			for (end = now() + slice; engines[e].ceiling[operation].constant &&
+						  (now() < end || !found[operation].tried);)
 				climb(&engines[e], (enum operation)operation, end);
 		for (operation = 0; operation < OPERATIONS; operation++) {
 			unsigned int ceiling = engines[e].ceiling[operation].constant;
-			bool holds = found[operation].tried && found[operation].most <= ceiling;
+			bool holds = !found[operation].tried == !ceiling &&
+				     found[operation].most <= ceiling;
 
 			printf("# %llu tried, the dearest takes %llu\n",
 			       (unsigned long long)found[operation].tried,

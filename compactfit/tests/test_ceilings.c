@@ -13,12 +13,15 @@
 
 #define ANY UINT32_MAX
 #define REMOTE 2u /* remote frees that an operation does besides */
+#define DEFERRED_PAGES 3u /* not-full pages that a deferred heap is given */
 
 static const char *const names[OPERATIONS] = CEILINGS_NAMES;
 
 static struct cf_heap *heap;
 static void *memory;
 static bool pins; /* something is pinned, or was */
+static int status; /* of the last free that was counted */
+static size_t beside; /* of the objects that are freed besides, the largest size; 0: none */
 static uint64_t call[2]; /* instructions of a call */
 static struct {
 	uint64_t cost;
@@ -60,17 +63,20 @@ __attribute__((noinline)) static uint64_t count_malloc(int (*function)(struct cf
 __attribute__((noinline)) static uint64_t count_free(int (*function)(struct cf_heap *, cf_handle),
 						     cf_handle handle)
 {
+	int result;
+
 	count_begin();
-	function(heap, handle);
+	result = function(heap, handle);
 	count_end();
+	status = result;
 	return count_taken();
 }
 
-/* What @cost may be, beyond the constant, is for the blocks of the object. */
+/* What @cost may be, beyond the constant, is for the blocks of the largest object of the call. */
 static uint64_t without_blocks(const struct engine *engine, enum operation operation, uint64_t cost,
 			       size_t size)
 {
-	uint64_t blocks = engine->config.engine ? size / CF_BLOCK_SIZE : 0;
+	uint64_t blocks = (size > beside ? size : beside) / CF_BLOCK_SIZE;
 
 	blocks *= engine->ceiling[operation].block;
 	return cost > blocks ? cost - blocks : 0;
@@ -97,7 +103,9 @@ static void release(const struct engine *engine, const char *pattern, size_t siz
 	cf_get_stats(heap, &before);
 	cost = count_free(cf_free, handle) - call[1];
 	cf_get_stats(heap, &after);
-	if (!pins)
+	if (status)
+		operation = REFUSED_FREE;
+	else if (!pins)
 		operation = before.moves == after.moves ? FREE : FREE_MOVING;
 	note(operation, pattern, without_blocks(engine, operation, cost, size), size);
 }
@@ -124,10 +132,14 @@ static void begin(const struct engine *engine)
 {
 	heap = cf_init(memory, CEILINGS_MEMORY, &engine->config);
 	pins = false;
+	beside = 0;
 }
 
+/* The K of the heap; of one that is deferred, which has none, one that a page may be behind others with. */
 static unsigned int limit_of(const struct engine *engine)
 {
+	if (engine->config.deferred)
+		return DEFERRED_PAGES;
 	return engine->config.max_not_full ? engine->config.max_not_full : 1;
 }
 
@@ -263,9 +275,29 @@ static void behind_pins(const struct engine *engine, unsigned int index)
 	free(handles);
 }
 
+/* Frees that are refused: twice, its slot used again in between; a stamp that is wrong; a pinned object. */
+static void refused(const struct engine *engine, unsigned int index)
+{
+	size_t size = cf_class_size(heap, index);
+	cf_handle first = take(size), second = take(size), third;
+
+	cf_free(heap, first);
+	release(engine, "freed twice, the slot is free", size, first);
+	third = take(size);
+	release(engine, "freed twice, the slot is another object's", size, first);
+	third.stamp ^= 1u << 31;
+	release(engine, "a handle with a wrong stamp", size, third);
+	cf_pin(heap, second);
+	pins = true;
+	release(engine, "a pinned object", size, second);
+	second.stamp ^= 1;
+	release(engine, "a handle with a stamp that there is not", size, second);
+}
+
 /* ------ patterns of remote frees: an operation does two of them first ----------------------------- */
 
 enum gap { LEFT, FILLED, FILLED_BEHIND_PINS, GAPS };
+enum remote_last { LAST_MALLOC, LAST_FREE, LAST_REFUSED, LASTS };
 
 /*
  * A full page of a size-class, and what becomes of the gap that a free of its first object makes, which is
@@ -287,7 +319,8 @@ static cf_handle full_page(unsigned int index, enum gap gap)
 }
 
 /* Remote frees of two other size-classes, then an operation of this one. */
-static void remote(const struct engine *engine, unsigned int index, enum gap gap, bool freeing)
+static void remote(const struct engine *engine, unsigned int index, enum gap gap,
+		   enum remote_last last)
 {
 	static const char *const patterns[GAPS] = { "two remote frees, gaps are left",
 						    "two remote frees, gaps are filled",
@@ -301,14 +334,21 @@ static void remote(const struct engine *engine, unsigned int index, enum gap gap
 		if (gap == FILLED_BEHIND_PINS)
 			cf_pin(heap, handles[i]);
 	}
-	if (freeing)
+	if (last == LAST_FREE) {
 		own = full_page(index, gap);
-	else if (gap == FILLED_BEHIND_PINS)
+	} else if (last == LAST_REFUSED) {
+		own = take(size);
+		cf_free(heap, own);
+		take(size);
+	} else if (gap == FILLED_BEHIND_PINS) {
 		take_pinned(size);
+	}
 	/* at last, as each call does those that there are */
 	for (i = 0; i < REMOTE; i++)
 		cf_free_remote(heap, handles[i]);
-	if (freeing)
+	if (engine->config.engine == CF_NONMOVING)
+		beside = cf_class_size(heap, of[0] > of[1] ? of[0] : of[1]);
+	if (last != LAST_MALLOC)
 		release(engine, patterns[gap], size, own);
 	else
 		allocate(engine, patterns[gap], size);
@@ -333,9 +373,11 @@ static void measure(const struct engine *engine, unsigned int index)
 		begin(engine);
 		behind_pins(engine, index);
 	}
-	for (i = 0; engine->config.remote_frees && n > 1 && i < 2 * GAPS; i++) {
+	begin(engine);
+	refused(engine, index);
+	for (i = 0; engine->config.remote_frees && n > 1 && i < LASTS * GAPS; i++) {
 		begin(engine);
-		remote(engine, index, i / 2, i % 2);
+		remote(engine, index, i / LASTS, i % LASTS);
 	}
 }
 
@@ -433,7 +475,8 @@ int main(int argc, char **argv)
 		for (operation = 0; operation < OPERATIONS; operation++) {
 			unsigned int constant = engine->ceiling[operation].constant;
 			unsigned int block = engine->ceiling[operation].block;
-			bool holds = worst[operation].cost && worst[operation].cost <= constant;
+			bool holds = !worst[operation].cost == !constant &&
+				     worst[operation].cost <= constant;
 
 			printf("# %s, %s: %llu at %zu bytes (%s)\n", engine->name, names[operation],
 			       (unsigned long long)worst[operation].cost, worst[operation].size,

@@ -488,7 +488,7 @@ static void test_forged(const struct setup *setup)
 
 	/* pages of the smallest objects up to the end of the memory */
 	buffer = aligned_alloc(65536, setup->size);
-	memset(buffer, 0, setup->size);
+	memset(buffer, 0x68, setup->size); /* what nobody wrote must not be used */
 	heap = cf_init(buffer, setup->size, &setup->config);
 	check(heap && cf_malloc(heap, 64, &holder) == CF_OK);
 	while (!cf_malloc(heap, 16, &small))
@@ -1311,6 +1311,8 @@ int main(int argc, char **argv)
 	test_reused(64 << 10, 1u << 15);
 	if (has_room(1 << 20, "a handle and its slot's reuses"))
 		test_reused(1 << 20, 1u << 11);
+	if (has_room(3 << 20, "a handle and its slot's reuses"))
+		test_reused(3 << 20, 1u << 9); /* as in 4 MiB */
 	if (has_room(8 << 20, "a handle and its slot's reuses"))
 		test_reused(8 << 20, 1u << 8);
 	for (i = 0; i < SETUPS; i++) {

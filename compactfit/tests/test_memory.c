@@ -16,6 +16,10 @@
 #define WIDE_MACHINE (sizeof(void *) == 8)
 #define AGAIN_FROM 33u /* bytes from which on most of what was freed must be had again */
 #define AGAIN_TO 8192u
+#define TABLES (256u << 10) /* bytes in which a heap of any page size can be made */
+#define LOSS 16u /* percent of a block that an object leaves unused, where a page has NINE */
+#define NINE 9u
+#define LEAST_BLOCK 16u
 
 static unsigned int number, wrong;
 
@@ -159,9 +163,53 @@ out:
 	free(buffer);
 }
 
+/* What the header and the documentation say of blocks, for each size of pages and of objects. */
+static void blocks(bool wide)
+{
+	static const char *const what[][2] = {
+		{ "of a block 16 % at most are unused if a page has nine",
+		  "alignment takes 2.1 times the block up to an eighth of the size, up to 16 nothing" },
+		{ "the same in a wide heap, unused", "the same in a wide heap, alignment" },
+	};
+	void *buffer = TABLES > CF_TEST_MEMORY / 2 ? NULL : aligned_alloc(65536, TABLES);
+	unsigned int index, heaps = 0;
+	size_t size, align, block;
+	bool loss = true, aligned = true;
+	uint32_t page;
+
+	for (page = 256; buffer && page <= 65536; page *= 2) {
+		const struct cf_config config = { .page_size = page, .wide = wide };
+		struct cf_heap *heap = cf_init(buffer, TABLES, &config);
+
+		heaps++;
+		for (size = 1; heap && size <= page; size++) {
+			index = (unsigned int)cf_class_of(heap, size);
+			block = cf_class_size(heap, index);
+			if (size > LEAST_BLOCK && size > page / 1024 &&
+			    cf_class_per_page(heap, index) >= NINE)
+				loss &= (block - size) * 100 <= LOSS * block;
+			for (align = 1; align <= size / 8; align *= 2) {
+				while (cf_class_size(heap, index) % align)
+					index++;
+				aligned &= cf_class_size(heap, index) * 10 <=
+					   block * (align > LEAST_BLOCK ? 21 : 10);
+			}
+		}
+		loss &= !!heap;
+	}
+	if (heaps) {
+		result(loss, what[wide][0]);
+		result(aligned, what[wide][1]);
+	} else {
+		skip(what[wide][0]);
+		skip(what[wide][1]);
+	}
+	free(buffer);
+}
+
 int main(void)
 {
-	printf("TAP version 14\n1..6\n");
+	printf("TAP version 14\n1..10\n");
 	pages_are_full(false);
 	pages_are_full(true);
 	payload(16384, 40, "a heap of 16 KiB holds 40 % payload");
@@ -170,5 +218,7 @@ int main(void)
 			       "a heap of 64 KiB holds 65 % payload");
 	payload(1 << 20, 70, "a heap of 1 MiB holds 70 % payload");
 	again();
+	blocks(false);
+	blocks(true);
 	return wrong != 0;
 }

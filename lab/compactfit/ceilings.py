@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lab.compactfit.longest import Code, Longest
 
-OPERATIONS = ("malloc", "free", "free-moving", "malloc-pins", "free-pins")
+OPERATIONS = ("malloc", "free", "free-moving", "malloc-pins", "free-pins", "refused")
 BLOCKS = (1, 2, 3, 17, 255, 256)  # block-frames of an object, the most that a page has among them
 PARTIAL = 3  # not-full pages from which on one may be neither the first nor the next
 LARGE = {"cf_allocate_large", "cf_release_large"}  # an object larger than a page
@@ -20,9 +20,11 @@ PINS = {  # a page with pinned objects
     "cf_mark_pinned",
 }
 REMOTE = {"cf_drain_one"}
-WIDE = {"cf_begin_tags", "cf_retire_slot"}
+WIDE = {"cf_retire_slot"}
 MOVE = {"cf_fill"}
 FRONT = {"cf_to_front"}
+GIVE = {"cf_give_block"}  # the end of each free that is not refused
+LANDING = 1  # endbr64, with which the called function begins where -fcf-protection is the default
 HOOK = 1  # instructions of a lock hook that does nothing, as that of tools/ceilings.h
 COPY = {"count_copy"}  # bench/count.h: copying is not counted
 
@@ -61,6 +63,8 @@ def ceilings(code: Code, configuration: Configuration) -> Iterator[Ceiling]:
     """Each operation's; of a non-moving heap for objects of some sizes."""
     for operation in OPERATIONS:
         constant, block = configuration.published[operation]
+        if not constant:
+            continue  # a deferred heap has no free that moves an object
         for blocks in BLOCKS if configuration.nonmoving else (0,):
             derived = longest(code, configuration, operation, blocks)
             yield Ceiling(configuration.name, operation, blocks, derived, constant + blocks * block)
@@ -73,12 +77,14 @@ def longest(code: Code, configuration: Configuration, operation: str, blocks: in
         never |= FRAMES
     if not configuration.wide:
         never |= WIDE
-    if not operation.endswith("pins"):
+    if operation in ("malloc", "free", "free-moving"):
         never |= PINS
     if not configuration.remote:
         never |= REMOTE
         if operation == "free":
             never |= MOVE
+        if operation == "refused":
+            never |= GIVE
     if configuration.k < PARTIAL:
         never |= FRONT
     rounds = dict.fromkeys(FRAMES, blocks)
@@ -90,9 +96,17 @@ def longest(code: Code, configuration: Configuration, operation: str, blocks: in
         # look for the size-class in between takes longer for a large one.
         first = paths.exits(function, other)[0]
         first += paths.exits(other, general)[1 if function == "cf_malloc" else 0]
-        return first + paths.of(general)
+        return LANDING + first + paths.of(general)
+    if operation == "refused":
+        # The fast way finds something wrong at its very end, the general way what it is. A heap
+        # that is not wide has none in between, and one that is has none before.
+        narrow, wide = paths.exits(function, other), paths.exits(other, general)
+        first = narrow[0] + wide[1] if configuration.wide else narrow[1] + wide[0]
+        return LANDING + first + paths.of(general)
+    # The way out of the fast one is that of objects larger than a page, of pinned objects, and of
+    # frees that are refused.
     if configuration.wide:
         never |= {general}
-        return paths.exits(function, other)[0] + paths.of(other)
+        return LANDING + paths.exits(function, other)[0] + paths.of(other)
     never |= {other}
-    return paths.of(function)
+    return LANDING + paths.of(function)

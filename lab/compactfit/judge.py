@@ -58,10 +58,10 @@ def refusals(name: str, source: str, answer: Finished) -> StepResult:
     return StepResult([Case(name, holds, why=why)], "" if holds else answer.stderr)
 
 
-def refusal(name: str, answer: Finished) -> Case:
-    """Does the crate say that the C compiler is none for the target, and what to set?"""
+def refusal(name: str, answer: Finished, *told: str) -> Case:
+    """Is it refused, and is the user told why and what to do?"""
     said = answer.stderr
-    holds = answer.returncode != 0 and "is no good for" in said and "set CC_" in said
+    holds = answer.returncode != 0 and all(words in said for words in told)
     return Case(name, holds, why="" if holds else said.strip()[-500:])
 
 

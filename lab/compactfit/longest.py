@@ -16,8 +16,11 @@ _TARGET = re.compile(r"^([0-9a-f]+)\b")
 _PREFIXES = {"bnd", "lock", "notrack", "rep", "repz", "data16", "cs"}
 _ENDS = {"ret", "hlt", "ud2"}
 _NEVER = -(10**9)  # the cost of a way that cannot be gone
-
 Known = dict[tuple[int, int], int]
+
+
+class UnboundedError(Exception):
+    """The longest path cannot be told."""
 
 
 def _plain(function: str) -> str:
@@ -72,8 +75,9 @@ class Longest:
     """The longest paths of a program, under assumptions.
 
     `never`: functions that are not called. `rounds`: how often all loops of a function together go
-    back, by the function's name; not at all if it is not there. `free`: calls that cost nothing.
-    `pointed`: what a function takes that is called by a pointer; None if none is.
+    back, by the function's name. `free`: calls that cost nothing. `pointed`: what a function takes
+    that is called by a pointer; None if none is. What has no limit then, as a loop without
+    `rounds`, is an error.
     """
 
     code: Code
@@ -82,6 +86,7 @@ class Longest:
     free: Set[str] = frozenset()
     pointed: int | None = None
     _of: dict[int, int] = field(default_factory=dict)
+    _entered: set[int] = field(default_factory=set)
     _names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,7 +105,9 @@ class Longest:
 
         def of(address: int) -> tuple[int, int]:
             if address not in known:
-                ways = [w for w in self._ways(address) if (address, w) not in closing]
+                ways = self._ways(address)
+                if any((address, way) in closing for way in ways):
+                    raise UnboundedError(f"there is a loop between {function} and {to}")
                 least, most = -_NEVER, _NEVER
                 for fewest, longest in map(of, ways):
                     least, most = min(least, fewest + 1), max(most, longest + 1)
@@ -115,7 +122,9 @@ class Longest:
 
     def _from(self, entry: int) -> int:
         if entry not in self._of:
-            self._of[entry] = _NEVER  # nothing here recurs; if it did, that way would be left out
+            if entry in self._entered:
+                raise UnboundedError(f"{self._name(entry)} calls itself")
+            self._entered.add(entry)
             self._of[entry] = self._path(entry, 0, self._heads(entry), {})
         return self._of[entry]
 
@@ -125,9 +134,11 @@ class Longest:
         if instruction.name in _ENDS:
             return []
         ways = [] if instruction.name == "jmp" else [instruction.following]
-        target = instruction.target if instruction.name.startswith("j") else None
-        if target is not None and self._name(target) not in self.never:
-            ways.append(target)
+        if instruction.name.startswith("j"):
+            if instruction.target is None:
+                raise UnboundedError(f"{instruction.function} jumps to where only a run can tell")
+            if self._name(instruction.target) not in self.never:
+                ways.append(instruction.target)
         return ways
 
     def _heads(self, entry: int) -> Set[tuple[int, int]]:
@@ -167,11 +178,18 @@ class Longest:
             gone = taken
             if (address, target) in closing:
                 gone += 1
-                if gone > self.rounds.get(_plain(instruction.function), 0):
+                if gone > self._rounds(instruction.function):
                     continue
             most = max(most, self._path(target, gone, closing, known))
         known[key] = max(cost + most, _NEVER)
         return known[key]
+
+    def _rounds(self, function: str) -> int:
+        """How often its loops go back."""
+        name = _plain(function)
+        if name not in self.rounds:
+            raise UnboundedError(f"{name} has a loop, and nobody told how often it goes round")
+        return self.rounds[name]
 
     def _call(self, target: int | None) -> int:
         """What the call takes, its own instruction too."""

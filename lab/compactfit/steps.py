@@ -232,7 +232,16 @@ def refused(_: bool) -> StepResult:
         )
         for compiler, limit in compilers.items()
     ]
-    return judge.together(results)
+    without = ["-std=c++17", "-fsyntax-only", "-DCF_WITH_PINS=0", "-xc++"]
+    pins = [
+        judge.refusal(
+            f"without pins the header says what to do ({compiler})",
+            _command([compiler, *without, f"{SOURCE}/include/compactfit.hpp"], SOURCE),
+            "do not set CF_WITH_PINS=0",
+        )
+        for compiler in compilers
+    ]
+    return judge.together([*results, StepResult(pins)])
 
 
 def examples(_: bool) -> StepResult:
@@ -270,6 +279,11 @@ def examples(_: bool) -> StepResult:
             ],
             ["cmake", "--build", "user"],
             ["user/user"],
+        ],
+        "cmake leaves out what it is told to": [
+            ["cmake", "-S", str(SOURCE), "-B", "parts", "-DCF_WITH_PINS=0"],
+            ["cmake", "--build", "parts"],
+            ["sh", "-c", "! nm parts/libcompactfit.a | grep -w cf_pin"],
         ],
         "the C example runs": [
             ["sh", "-c", messages, f"{source}/c/messages.c"],
@@ -323,6 +337,8 @@ def firmware(_: bool) -> StepResult:
         judge.refusal(
             f"C is not compiled for another machine ({what})",
             _command(cargo, folder, {**environment, **told}),
+            "is no good for",
+            "set CC_",
         )
         for what, told in WRONG_COMPILERS.items()
     ]

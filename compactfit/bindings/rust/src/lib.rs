@@ -83,7 +83,7 @@ fn check(status: i32) -> Result<(), Error> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Config<'a> {
     /// Bytes of a page, a power of two of 256 to 65,536; the largest object. 0: what suits
-    /// the buffer, 16,384 from 1 MiB on.
+    /// the buffer: 16,384 from 1 MiB on, on 64-bit machines 32,768 from 6 MiB on.
     pub page_size: u32,
     /// Pages of a size-class that may be not full (the paper's K). 0: 1, always compact.
     pub max_not_full: u16,
@@ -91,7 +91,7 @@ pub struct Config<'a> {
     pub class_max_not_full: Option<&'a [u16]>,
     /// Leave compaction to [`Heap::compact()`].
     pub deferred: bool,
-    /// 4 more bytes an object, and a stale handle passes after 2<sup>29</sup> allocations at the soonest.
+    /// 4 more bytes an object, and no stale handle ever passes. Heaps above 8 MiB are wide anyway.
     pub wide: bool,
     /// Where stamps start. Another one (1, 2, 3, ... will do) each time a heap is made in the same
     /// buffer makes handles of the earlier one those of another heap.
@@ -156,11 +156,11 @@ pub struct Stats {
 ///
 /// # Wrong handles
 ///
-/// A handle is checked each time, in constant time. A handle of a freed object is [`Error::Stale`]
-/// until its slot is used again, by an object allocated a multiple of 2<sup>b</sup> allocations later, so the
-/// 256th use of the slot at the soonest in a heap of 8 MiB; one of another heap passes in one case of
-/// 2<sup>b</sup>. (b is 29 in wide heaps and those above 8 MiB, 15 in one of 64 KiB, 8 in one of 8 MiB.) It is
-/// then taken for that of another object, perhaps of another type.
+/// A handle is checked each time, in constant time. A handle of a freed object is [`Error::Stale`]: in a
+/// wide heap, which each heap above 8 MiB is, for ever; in others until its slot is used again, by an object
+/// allocated a multiple of 2<sup>b</sup> allocations later, so the 256th use of the slot at the soonest in a
+/// heap of 8 MiB. One of another heap passes in one case of 2<sup>b</sup>. (b is 29 in wide heaps, 15 in one of
+/// 64 KiB, 8 in one of 8 MiB.) It is then taken for that of another object, perhaps of another type.
 /// If the object is too small for the handle's type or not aligned for it, that is `Stale` too. Else its
 /// bytes are what the program gets, or changes: a bug, but never undefined behaviour. To this end objects
 /// are [`Pod`], and each byte of their blocks is initialised.
