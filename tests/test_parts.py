@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, paths, process, selftests, systems, tests
+from lab import build, paths, process, selftests, systems, targets, tests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 
