@@ -156,6 +156,7 @@ static void use_up_pages(const struct history *history, uint32_t left)
 static void follow(const struct history *history, const struct engine *engine, struct step step)
 {
 	uint32_t which = nr_live ? step.which % nr_live : 0, many = step.which % 2200, i;
+	size_t size;
 
 	switch (step.kind) {
 	case TAKE:
@@ -195,9 +196,12 @@ static void follow(const struct history *history, const struct engine *engine, s
 			live[which].class = step.class;
 		break;
 	case REMOTE:
-		if (nr_live && !cf_free_remote(heap, live[which].handle)) {
-			if (beside < size_of(history, live[which].class))
-				beside = size_of(history, live[which].class);
+		if (!nr_live)
+			break;
+		size = cf_usable_size(heap, live[which].handle);
+		if (!cf_free_remote(heap, live[which].handle)) {
+			if (beside < size)
+				beside = size;
 			forget(which);
 		}
 		break;
@@ -274,8 +278,8 @@ static uint64_t cost_of(const struct history *history, const struct engine *engi
 			handle = freed[history->last.which % (nr_freed < FREED ? nr_freed : FREED)];
 		} else {
 			which = history->last.which % nr_live;
-			size = size_of(history, live[which].class);
 			handle = live[which].handle;
+			size = cf_usable_size(heap, handle); /* it may have been larger once */
 		}
 		cf_get_stats(heap, &before);
 		cost = count_free(cf_free, handle, &status) - call[1];

@@ -352,8 +352,8 @@ static const struct cf_test_config {
 } cf_test_configs[] = {
 	{ "moving", { .page_size = 1024, .pieces = true } },
 	{ "moving, wide", { .page_size = 1024, .wide = true, .pieces = true } },
-	{ "moving, K = 3", { .page_size = 1024, .max_not_full = 3 } },
-	{ "moving, deferred", { .page_size = 1024, .deferred = true } },
+	{ "moving, K = 3", { .page_size = 1024, .max_not_full = 3, .pieces = true } },
+	{ "moving, deferred", { .page_size = 1024, .deferred = true, .pieces = true } },
 	{ "moving, 16 KiB", { .page_size = CF_PAGE_SIZE, .pieces = true } },
 	{ "non-moving", { .engine = CF_NONMOVING, .page_size = 1024, .block_size = 16 } },
 	{ "non-moving, K = 3",
