@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from lab import build, console, paths, selftests, source, targets, tests
+from lab import build, console, paths, selftests, source, systems, targets, tests
 from lab.errors import LabError
 from lab.ktap import Case
 from lab.source import Patch, Series
@@ -241,7 +241,7 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
     series = source.read_series(paths.KERNEL, linux)
     found = find(source.pristine(linux, paths.cache()).path, series, only)
     programs = _ordered(selftests.build())
-    judge = Judge(flavour, programs, _content(series))
+    judge = Judge(flavour, programs, _content(series, build.find(flavour)))
     total = sum(map(len, found))
     cases = []
     try:
@@ -353,15 +353,22 @@ def _ordered(programs: Iterable[str]) -> list[str]:
     return sorted(programs, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
-def _content(series: Series) -> str:
-    """What a verdict depends on: all but the documentation."""
+def _content(series: Series, flavour: build.Flavour) -> str:
+    """What a verdict depends on: all but the documentation, and systems that the kernel has not."""
+    there = [
+        name
+        for name, system in systems.SYSTEMS.items()
+        if set(system.fragments) <= set(flavour.fragments)
+    ]
     digest = hashlib.sha256()
-    for name, path in sorted(series.files.items()):
-        if not name.startswith("Documentation/"):
-            digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     for patch in series.patches:
+        if patch.system not in there:
+            continue
         digest.update("\0".join(line for hunk in hunks(patch) for line in hunk.lines).encode())
-    for path in sorted(build.CONFIGS.rglob("*.config")):
+        for name in series.claims(patch):
+            if not name.startswith("Documentation/"):
+                digest.update(f"{name}\0".encode() + series.files[name].read_bytes() + b"\0")
+    for path in build.fragments(flavour, targets.DEFAULT):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
