@@ -430,14 +430,15 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* Reclaim must not wait for somebody who waits for this folio, nor kill for it. */
 	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
 	new = filemap_alloc_folio(gfp | __GFP_NORETRY | __GFP_NOWARN, folio_order(old));
-	if (!folio_test_lru(old))
+	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
+	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
 	while (new && !rental_replace(old, new)) {
 		if (nowait || times == RENTAL_WRITE_WAITS) {
 			folio_put(new);
 			new = NULL;
-		} else if (!times++ && !folio_test_lru(old)) {
-			lru_add_drain_all(); /* on its way there on another CPU */
+		} else if (!times++) {
+			lru_add_drain_all(); /* those of other CPUs too */
 		} else {
 			usleep_range(50, 200);
 		}

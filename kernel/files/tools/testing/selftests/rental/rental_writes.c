@@ -17,6 +17,7 @@
 #include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,16 @@ static void check(void)
 
 /* System calls */
 
+static void run_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		skip("there is no CPU %d", cpu);
+}
+
 static void write_parts(void)
 {
 	file_new();
@@ -235,6 +246,31 @@ static void write_whole(void)
 	pwrite_all(file.fd, next_version(PAGE(2), PAGE(1)), PAGE(1), PAGE(2));
 	pwrite_all(file.fd, next_version(PAGE(5), PAGE(4)), PAGE(4), PAGE(5));
 	check();
+}
+
+/*
+ * Pages that were read more than once wait on a list of their CPU until there are more to put
+ * among those in use; the list holds them.
+ */
+static void write_read_often(int reader, int writer)
+{
+	file_new();
+	run_on(reader);
+	for (int round = 0; round < 4; round++)
+		pread_all(file.fd, file.got, PAGE(1), PAGE(6));
+	run_on(writer);
+	pwrite_all(file.fd, next_version(PAGE(6) + 9, 99), 99, PAGE(6) + 9);
+	check();
+}
+
+static void write_read_here(void)
+{
+	write_read_often(0, 0);
+}
+
+static void write_read_elsewhere(void)
+{
+	write_read_often(1, 0);
 }
 
 static void write_across(void)
@@ -1280,6 +1316,8 @@ static const struct test {
 } tests[] = {
 	{ write_parts, "write() of parts of pages" },
 	{ write_whole, "write() of whole pages" },
+	{ write_read_here, "write() after the page was read often" },
+	{ write_read_elsewhere, "write() after the page was read often on another CPU" },
 	{ write_across, "write() across pages" },
 	{ append, "write() at the end of the file" },
 	{ write_behind_end, "write() behind the end of the file" },
