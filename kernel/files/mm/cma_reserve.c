@@ -107,6 +107,15 @@ static bool cma_poisoned(unsigned long pfn, unsigned long count)
 	return false;
 }
 
+/* Not inline: it would keep registers busy that are not needed else. */
+static noinline void cma_not_taken(struct cma *cma, unsigned long pfn, unsigned long count)
+{
+	unsigned int order = cma->order_per_bit;
+
+	cma_give_back(cma, (pfn - cma->base_pfn) >> order,
+		      ALIGN(count, 1UL << order) >> order);
+}
+
 /**
  * cma_reserve_take() - make a range of an area a primary's
  * @cma: the area
@@ -130,9 +139,8 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 
 	atomic_long_sub(taken, &r->nr_available);
 	ret = r->ops ? r->ops->revoke(r, pfn - cma->base_pfn, taken) : 0;
-	if (ret) {
-		cma_give_back(cma, (pfn - cma->base_pfn) >> cma->order_per_bit,
-			      taken >> cma->order_per_bit);
+	if (unlikely(ret)) {
+		cma_not_taken(cma, pfn, count);
 		return ret;
 	}
 	if (cma_poisoned(pfn, count)) {

@@ -223,7 +223,7 @@ static __always_inline bool gcma_enter(struct gcma *g, u32 frame)
 {
 	preempt_disable();
 	VM_WARN_ON_ONCE(__this_cpu_read(gcma_hazard));
-	WRITE_ONCE(*this_cpu_ptr(&gcma_hazard), gcma_pfn(g, frame));
+	this_cpu_write(gcma_hazard, gcma_pfn(g, frame));
 	set_bit(smp_processor_id(), gcma_copying);
 	smp_mb__after_atomic(); /* pairs with gcma_revoke() */
 	if (!gcma_revoked(g, frame)) {
@@ -240,17 +240,11 @@ static __always_inline bool gcma_enter(struct gcma *g, u32 frame)
 	return false;
 }
 
-/* After this no CPU touches the memory of the range, whose bits are set. */
-static int gcma_revoke(struct cma_reserve *r, unsigned long frame,
-		       unsigned long count)
+/* Wait until no CPU copies to or from the range, whose bits are set. */
+static __always_inline void gcma_wait(unsigned long pfn, unsigned long count)
 {
-	unsigned long pfn = r->cma->base_pfn + frame;
-	struct gcma *g = r->tenants;
 	unsigned int word, cpu;
 
-	smp_mb(); /* pairs with gcma_enter(), and with gcma_dirty_copy() */
-	if (gcma_nr_dirty(g) && gcma_evacuate(g, frame, count))
-		return -ENOMEM;
 	for (word = 0; word < BITS_TO_LONGS(nr_cpu_ids); word++) {
 		/* pairs with gcma_exit() */
 		unsigned long copying = smp_load_acquire(&gcma_copying[word]);
@@ -262,6 +256,26 @@ static int gcma_revoke(struct cma_reserve *r, unsigned long frame,
 					      VAL - pfn >= count);
 		}
 	}
+}
+
+static noinline int gcma_revoke_dirty(struct gcma *g, unsigned long frame, unsigned long count)
+{
+	if (gcma_evacuate(g, frame, count))
+		return -ENOMEM;
+	gcma_wait(gcma_pfn(g, frame), count);
+	return 0;
+}
+
+/* After this no CPU touches the memory of the range, whose bits are set. */
+static int gcma_revoke(struct cma_reserve *r, unsigned long frame,
+		       unsigned long count)
+{
+	struct gcma *g = r->tenants;
+
+	smp_mb(); /* pairs with gcma_enter(), and with gcma_dirty_copy() */
+	if (unlikely(gcma_nr_dirty(g)))
+		return gcma_revoke_dirty(g, frame, count);
+	gcma_wait(gcma_pfn(g, frame), count);
 	return 0;
 }
 
@@ -497,19 +511,25 @@ static bool gcma_is_swap(const struct address_space *mapping)
 	return !mapping->host;
 }
 
+/*
+ * A store is made twice, for pages of files and for those in swap: where it says @swap,
+ * the compiler knows which.
+ */
+
 /* Why a page must not become a tenant; GCMA_stores if it may. */
-static enum vm_event_item gcma_refusal(const struct address_space *mapping,
-				       const struct folio *folio, pgoff_t index)
+static __always_inline enum vm_event_item
+gcma_refusal(const struct address_space *mapping, const struct folio *folio, pgoff_t index,
+	     bool swap)
 {
 	if (!mapping_tenants(mapping))
 		return GCMA_refused_fs;
-	if ((folio_order(folio) > GCMA_MAX_ORDER && !gcma_is_swap(mapping)) ||
+	if ((folio_order(folio) > GCMA_MAX_ORDER && !swap) ||
 	    mapping_min_folio_order(mapping) || index > U32_MAX)
 		return GCMA_refused_large;
-	if (gcma_is_swap(mapping) && gcma_swap_cheap(folio))
+	if (swap && gcma_swap_cheap(folio))
 		return GCMA_refused_cheap;
 	/* Plaintext must not outlive the key in a frame. */
-	if (!gcma_is_swap(mapping) && IS_ENCRYPTED(mapping->host))
+	if (!swap && IS_ENCRYPTED(mapping->host))
 		return GCMA_refused_private;
 	/* Metadata that is read block by block. */
 	if (!folio_test_uptodate(folio))
@@ -524,8 +544,9 @@ static enum vm_event_item gcma_refusal(const struct address_space *mapping,
  * Own a frame that was taken from a list, for the copy of a page. Returns the entry that
  * will name it; the frame remembers the other @copies of the folio meanwhile.
  */
-void *gcma_own(struct gcma *g, u32 frame, enum gcma_list list,
-	       struct address_space *mapping, pgoff_t index, void *copies)
+static __always_inline void *__gcma_own(struct gcma *g, u32 frame, enum gcma_list list,
+					struct address_space *mapping, pgoff_t index,
+					void *copies, bool swap)
 {
 	struct gcma_frame *f = &g->frames[frame];
 	u32 word;
@@ -536,10 +557,16 @@ void *gcma_own(struct gcma *g, u32 frame, enum gcma_list list,
 	word = (atomic_read(&f->word) + BIT(GCMA_GEN_SHIFT)) | GCMA_OWNED;
 	word &= ~(GCMA_LIST_MASK | GCMA_SWAP_BIT);
 	word |= list << GCMA_LIST_SHIFT;
-	word |= gcma_is_swap(mapping) ? GCMA_SWAP_BIT : 0;
+	word |= swap ? GCMA_SWAP_BIT : 0;
 	atomic_set(&f->word, word);
 	gcma_link(g, frame, list, true);
 	return gcma_mk_entry(g, frame, word);
+}
+
+void *gcma_own(struct gcma *g, u32 frame, enum gcma_list list,
+	       struct address_space *mapping, pgoff_t index, void *copies)
+{
+	return __gcma_own(g, frame, list, mapping, index, copies, gcma_is_swap(mapping));
 }
 
 /* The tenant is there to stay: whoever finds it may claim it. */
@@ -567,19 +594,21 @@ bool gcma_names(const struct gcma *g, u32 frame, void *entry,
 }
 
 /* Copy a page into a frame of its own, if there is one: see gcma_own(). */
-static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
-			    struct address_space *mapping, pgoff_t index,
-			    struct page *page, void *copies)
+static __always_inline void *
+gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit, struct address_space *mapping,
+	       pgoff_t index, struct page *page, void *copies, bool swap)
 {
-	void *entry;
+	unsigned long flags;
+	void *entry = copies;
 	long frame;
 
-	scoped_guard(spinlock_irqsave, &g->lock) {
-		frame = gcma_take(g, list, admit);
-		if (frame < 0)
-			return copies;
-		entry = gcma_own(g, frame, list, mapping, index, copies);
-	}
+	spin_lock_irqsave(&g->lock, flags);
+	frame = gcma_take(g, list, admit);
+	if (frame >= 0)
+		entry = __gcma_own(g, frame, list, mapping, index, copies, swap);
+	spin_unlock_irqrestore(&g->lock, flags);
+	if (frame < 0)
+		return copies;
 	if (!gcma_enter(g, frame)) {
 		gcma_put(g, frame, GCMA_refused_busy);
 		return copies;
@@ -592,10 +621,10 @@ static void *gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit,
 }
 
 /* Copy @nr pages of a folio that share area and sample: see gcma_hash(). */
-static void *gcma_copy_pages(struct address_space *mapping, struct folio *folio,
-			     unsigned int first, unsigned int nr, void *copies)
+static __always_inline void *
+gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t index,
+		unsigned int first, unsigned int nr, void *copies, bool swap)
 {
-	pgoff_t index = folio_index(folio) + first;
 	u32 hash = gcma_hash(mapping, index);
 	enum gcma_list list = folio_test_workingset(folio) ?
 			      gcma_hot() : gcma_sample(hash);
@@ -604,38 +633,50 @@ static void *gcma_copy_pages(struct address_space *mapping, struct folio *folio,
 	enum vm_event_item refusal;
 	unsigned int i;
 
-	if ((list == GCMA_FOLLOW || list == GCMA_HOT) && gcma_is_swap(mapping) &&
-	    gcma_swap_fast(folio))
+	if (swap && (list == GCMA_FOLLOW || list == GCMA_HOT) && gcma_swap_fast(folio))
 		list = GCMA_FAST;
 	/* Nobody waits for a lock just to be refused. */
 	if (!admit && (list == GCMA_FOLLOW || list == GCMA_FAST) && mapping_tenants(mapping) &&
 	    !gcma_room(g))
 		refusal = GCMA_refused_admission;
 	else
-		refusal = gcma_refusal(mapping, folio, index);
+		refusal = gcma_refusal(mapping, folio, index, swap);
 	if (refusal != GCMA_stores) {
 		gcma_count(g, refusal, nr);
 		return copies;
 	}
+	/* The usual one, without what a loop would have to keep */
+	if (nr == 1)
+		return gcma_copy_page(g, list, admit, mapping, index, &folio->page, copies, swap);
 	for (i = 0; i < nr; i++)
 		copies = gcma_copy_page(g, list, admit, mapping, index + i,
-					folio_page(folio, first + i), copies);
+					folio_page(folio, first + i), copies, swap);
+	return copies;
+}
+
+/* Only swapped-out folios may be larger than what shares area and sample. */
+static noinline void *gcma_copy_swapped(struct address_space *mapping, struct folio *folio,
+					unsigned int nr)
+{
+	unsigned int step = min(nr, 1U << GCMA_MAX_ORDER), i;
+	pgoff_t index = folio_index(folio);
+	void *copies = NULL;
+
+	for (i = 0; i < nr; i += step)
+		copies = gcma_copy_pages(mapping, folio, index + i, i, step, copies, true);
 	return copies;
 }
 
 void *__gcma_store_begin(struct address_space *mapping, struct folio *folio)
 {
-	unsigned int nr = folio_nr_pages(folio), i;
-	/* Only swapped-out folios may be larger than what shares area and sample. */
-	unsigned int step = gcma_is_swap(mapping) ? min(nr, 1U << GCMA_MAX_ORDER) : nr;
-	void *copies = NULL;
+	unsigned int nr = folio_nr_pages(folio);
 
 	/* Not worth a copy: the eviction is going to fail. */
 	if (folio_test_dirty(folio) || folio_ref_count(folio) != 1 + nr)
 		return NULL;
-	for (i = 0; i < nr; i += step)
-		copies = gcma_copy_pages(mapping, folio, i, step, copies);
-	return copies;
+	if (gcma_is_swap(mapping))
+		return gcma_copy_swapped(mapping, folio, nr);
+	return gcma_copy_pages(mapping, folio, folio->index, 0, nr, NULL, false);
 }
 
 /*
@@ -643,11 +684,10 @@ void *__gcma_store_begin(struct address_space *mapping, struct folio *folio)
  * changed it since then held a reference and marked it dirty before dropping
  * the reference, and nobody can have cleaned it since, for we hold its lock.
  *
- * Makes @xas the slot of the first of @copies, which it takes off. Returns what has to
- * stand there: its entry, or @shadow if the frame was scrubbed since it was filled.
+ * Takes the first of @copies off. Returns what has to stand at its @index: its entry, or
+ * @shadow if the frame was scrubbed since it was filled.
  */
-static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
-					  void *shadow)
+static __always_inline void *gcma_publish(void **copies, pgoff_t *index, void *shadow)
 {
 	void *entry = *copies;
 	u32 frame;
@@ -656,7 +696,7 @@ static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
 	u32 word = atomic_read(&f->word) | GCMA_OWNED;
 	struct address_space *mapping = f->mapping;
 
-	xas_set(xas, f->index);
+	*index = f->index;
 	*copies = f->shadow;
 	WRITE_ONCE(f->shadow, shadow);
 	if (atomic_cmpxchg_release(&f->word, word, word & ~GCMA_OWNER) != word) {
@@ -664,7 +704,7 @@ static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
 		return shadow;
 	}
 	/* From here on the frame may be recycled. */
-	trace_gcma_store(mapping, xas->xa_index, gcma_pfn(g, frame));
+	trace_gcma_store(mapping, *index, gcma_pfn(g, frame));
 	gcma_count(g, GCMA_stores, 1);
 	if (word & GCMA_SWAP_BIT)
 		gcma_count(g, GCMA_stores_swap, 1);
@@ -672,33 +712,22 @@ static __always_inline void *gcma_publish(void **copies, struct xa_state *xas,
 }
 
 /* Leave @entry in all slots of a folio. */
-static __always_inline void gcma_remove(struct folio *folio, void *entry)
+static __always_inline void gcma_remove(struct folio *folio, void *entry, bool swap)
 {
-	if (folio_test_swapcache(folio))
+	if (swap)
 		__delete_from_swap_cache(folio, folio->swap, entry);
 	else
 		__filemap_remove_folio(folio, entry);
 }
 
-bool __gcma_store_commit(void *copies, struct address_space *mapping,
-			 struct folio *folio, void *shadow, unsigned long passes)
+static noinline void gcma_commit_large(void *copies, struct address_space *mapping,
+				       struct folio *folio, void *shadow)
 {
-	pgoff_t first = folio_index(folio), last = first + folio_nr_pages(folio) - 1;
+	pgoff_t first = folio_index(folio), last = first + folio_nr_pages(folio) - 1, index;
 	XA_STATE(xas, &mapping->i_pages, first);
-	long at = atomic_long_read(&gcma_passed_table[folio_pfn(folio) %
-						      GCMA_PASSED].at);
+	bool swap = gcma_is_swap(mapping);
 	void *hole, *entry;
 
-	/* Passed by meanwhile, or last? Nothing invalidates what is in swap. */
-	if (!shadow || (!gcma_is_swap(mapping) &&
-			((long)(at - passes) > 0 || gcma_passed_last(folio)))) {
-		__gcma_store_end(copies, shadow);
-		return false;
-	}
-	if (!folio_test_large(folio)) {
-		gcma_remove(folio, gcma_publish(&copies, &xas, shadow));
-		return true;
-	}
 	/*
 	 * Who looks without the lock sees the slots change one by one, and in the page cache
 	 * no shadow must stand where a tenant will: who wants to remove it would find another
@@ -706,20 +735,42 @@ bool __gcma_store_commit(void *copies, struct address_space *mapping,
 	 * like a tenant's, of another generation. One stands for all pages first: orders
 	 * below XA_CHUNK_SHIFT split in place.
 	 */
-	hole = gcma_is_swap(mapping) ? shadow :
-	       xa_mk_value(xa_to_value(copies) ^ BIT(GCMA_FRAME_BITS));
-	gcma_remove(folio, hole);
+	hole = swap ? shadow : xa_mk_value(xa_to_value(copies) ^ BIT(GCMA_FRAME_BITS));
+	gcma_remove(folio, hole, swap);
 	mapping_set_update(&xas, mapping);
-	if (!gcma_is_swap(mapping))
+	if (!swap)
 		xas_split(&xas, hole, folio_order(folio));
-	while (copies)
-		xas_store(&xas, gcma_publish(&copies, &xas, shadow));
-	if (gcma_is_swap(mapping))
-		return true;
+	while (copies) {
+		entry = gcma_publish(&copies, &index, shadow);
+		xas_set(&xas, index);
+		xas_store(&xas, entry);
+	}
+	if (swap)
+		return;
 	xas_set(&xas, first);
 	xas_for_each(&xas, entry, last)
 		if (entry == hole)
 			xas_store(&xas, shadow);
+}
+
+bool __gcma_store_commit(void *copies, struct address_space *mapping,
+			 struct folio *folio, void *shadow, unsigned long passes)
+{
+	long at = atomic_long_read(&gcma_passed_table[folio_pfn(folio) %
+						      GCMA_PASSED].at);
+	bool swap = gcma_is_swap(mapping);
+	pgoff_t index;
+
+	/* Passed by meanwhile, or last? Nothing invalidates what is in swap. */
+	if (!shadow || (!swap &&
+			((long)(at - passes) > 0 || gcma_passed_last(folio)))) {
+		__gcma_store_end(copies, shadow);
+		return false;
+	}
+	if (folio_test_large(folio))
+		gcma_commit_large(copies, mapping, folio, shadow);
+	else
+		gcma_remove(folio, gcma_publish(&copies, &index, shadow), swap);
 	return true;
 }
 
