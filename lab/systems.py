@@ -95,6 +95,7 @@ CAMC = System(
         "camc": (
             *("mm/camc.[ch]", "mm/camc_map.c", "mm/camc_set.c"),
             *("include/linux/camc.h", "include/uapi/linux/camc.h"),
+            "include/trace/events/camc.h",
         )
     },
     hooks="camc",

@@ -25,7 +25,7 @@
  *   - A drain takes a whole list aside at once, so it ends whoever refills, and camc_drain_mutex
  *     makes the next one wait for what it has aside.
  *
- * current->camc and ->camc_want are written and read by their task only (/proc looks at the first
+ * current->camc and ->camc_colors are written and read by their task only (/proc looks at the first
  * under RCU, and sets are freed by RCU).
  */
 
@@ -40,6 +40,9 @@
 
 #include "internal.h"
 #include "camc.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/camc.h>
 
 /* Pages that one hold of a lock brings to the lists, or takes from them */
 #define CAMC_BATCH		16
@@ -188,6 +191,7 @@ static unsigned int camc_pick_order(const unsigned long *colors)
 /*
  * Give pages from @pfn up to @end, which are free and next to none that is, back as blocks as large
  * as possible. Their buddies are not free: the smallest block of both has a page that was taken.
+ * What is split is counted at the end: what comes back was free before.
  */
 static void camc_give_back(struct zone *zone, unsigned long pfn, unsigned long end, int mt)
 {
@@ -209,9 +213,10 @@ static void camc_extract(struct zone *zone, struct page *page, unsigned int orde
 			 const struct camc_wish *wish)
 {
 	unsigned int pick = camc_lists_disabled(zone) ? 0 : camc_pick_order(wish->colors);
-	unsigned int nr = 0, first, color, step;
 	unsigned long pfn = page_to_pfn(page), end, free;
 	const struct camc_region *r = camc_region(camc_map, pfn);
+	unsigned int first, color, step;
+	int nr = 0;
 
 	camc_buddy_del(zone, page, order, mt);
 	while (order > pick) {
@@ -237,8 +242,10 @@ static void camc_extract(struct zone *zone, struct page *page, unsigned int orde
 		free = pfn + step;
 	}
 	camc_give_back(zone, free, end, mt);
+	camc_buddy_account(zone, -nr, mt);
 	zone->camc->stats[CAMC_REFILLS]++;
 	zone->camc->stats[CAMC_REFILLED] += nr;
+	trace_camc_refill(zone, nr);
 }
 
 /* Look at the first @look blocks of each free list of a type, small ones first. */
@@ -308,6 +315,7 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 		}
 		page = list_first_entry(list, struct page, buddy_list);
 		camc_buddy_del(zone, page, order, MIGRATE_MOVABLE);
+		camc_buddy_account(zone, -(1 << order), MIGRATE_MOVABLE);
 		for (i = 0; i < 1UL << order; i++, page++) {
 			mt = get_pageblock_migratetype(page);
 			color = camc_color(page);
@@ -325,6 +333,7 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 		}
 		cz->stats[CAMC_REFILLS]++;
 		cz->stats[CAMC_REFILLED] += 1UL << order;
+		trace_camc_refill(zone, 1UL << order);
 	}
 	return found;
 }
@@ -444,7 +453,8 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		.color = CAMC_NO_COLOR, .colors = colors, .alloc_flags = alloc_flags,
 	};
 	unsigned long start = pageblock_start_pfn(zone->zone_start_pfn), flags;
-	unsigned long left = DIV_ROUND_UP(zone_end_pfn(zone) - start, pageblock_nr_pages);
+	unsigned long blocks = DIV_ROUND_UP(zone_end_pfn(zone) - start, pageblock_nr_pages);
+	unsigned long left = blocks;
 	struct camc_zone *cz = zone->camc;
 	unsigned long missed, pfn;
 	struct page *page = NULL;
@@ -456,7 +466,8 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	missed = cz->missed;
 	/* Others search at the same time, for other colors: each goes all the way. */
 	pfn = cz->scan;
-	while (left-- && !page) {
+	while (left && !page) {
+		left--;
 		if (pfn < start || pfn >= zone_end_pfn(zone))
 			pfn = start;
 		cz->scan = pfn;
@@ -475,19 +486,15 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		for_each_and_bit(color, colors, cz->watch, camc_map->nr_colors)
 			__set_bit(color, cz->empty);
 	spin_unlock_irqrestore(&zone->lock, flags);
+	trace_camc_search(zone, (blocks - left) * pageblock_nr_pages);
 	return page;
 }
 
 /* ------ allocation and freeing ------------------------------------------ */
 
-static const unsigned long *camc_colors(void)
-{
-	return current->camc_want ?: current->camc->colors;
-}
-
 bool camc_has_memory(const struct zone *zone)
 {
-	return zone->camc && bitmap_intersects(camc_colors(), zone->camc->has,
+	return zone->camc && bitmap_intersects(current->camc_colors, zone->camc->has,
 					       camc_map->nr_colors);
 }
 
@@ -544,7 +551,7 @@ static struct page *camc_rmqueue_next(struct zone *zone, struct camc_wish *wish,
  */
 struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags)
 {
-	struct camc_wish wish = { .colors = camc_colors(), .alloc_flags = alloc_flags };
+	struct camc_wish wish = { .colors = current->camc_colors, .alloc_flags = alloc_flags };
 	bool all = !IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA, used_up;
 	unsigned int failed = 0;
 	unsigned long flags;
@@ -666,16 +673,15 @@ struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nod
 {
 	DECLARE_BITMAP(colors, CAMC_MAX_COLORS);
 	unsigned int color = camc_color(&src->page);
-	struct camc_set *set = camc_pause();
+	const unsigned long *own;
 	struct folio *folio;
 
 	bitmap_zero(colors, CAMC_MAX_COLORS);
 	__set_bit(color, colors);
 	gfp = (gfp & ~(__GFP_RETRY_MAYFAIL | __GFP_NOFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
-	current->camc_want = colors;
+	own = camc_use_colors(colors);
 	folio = __folio_alloc(gfp, 0, nid, nodes);
-	current->camc_want = NULL;
-	camc_resume(set);
+	camc_use_colors(own);
 	/* Reclaim that moves pages to another tier asks for any. */
 	camc_count(folio && camc_color(&folio->page) == color ? CAMC_KEPT : CAMC_LOST);
 	return folio;
@@ -717,6 +723,7 @@ void camc_foreign(void)
 void camc_exhausted(void)
 {
 	camc_count(CAMC_EXHAUSTED);
+	trace_camc_exhausted(current->camc->id);
 	current->camc_failed = true;
 }
 
@@ -730,13 +737,14 @@ vm_fault_t __camc_fault(vm_fault_t fault)
 
 /* ------ drain ----------------------------------------------------------- */
 
-static void camc_drain_list(struct zone *zone, struct camc_list *list)
+static unsigned long camc_drain_list(struct zone *zone, struct camc_list *list)
 {
 	struct camc_zone *cz = zone->camc;
-	unsigned long flags;
+	unsigned long flags, nr;
 	LIST_HEAD(aside);
 
 	spin_lock_irqsave(&zone->lock, flags);
+	nr = list->nr;
 	list_splice_init(&list->pages, &aside);
 	list->nr = 0;
 	while (!list_empty(&aside)) {
@@ -753,6 +761,7 @@ static void camc_drain_list(struct zone *zone, struct camc_list *list)
 		}
 	}
 	spin_unlock_irqrestore(&zone->lock, flags);
+	return nr;
 }
 
 /* Bring what the lists of the zone have of these colors (NULL: of all) back. */
@@ -773,10 +782,12 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 	spin_unlock_irqrestore(&zone->lock, flags);
 	if (!nr)
 		return;
+	nr = 0;
 	for (kind = 0; kind < CAMC_KINDS; kind++)
 		for (color = 0; color < camc_map->nr_colors; color++)
 			if (!colors || test_bit(color, colors))
-				camc_drain_list(zone, &cz->lists[kind][color]);
+				nr += camc_drain_list(zone, &cz->lists[kind][color]);
+	trace_camc_drain(zone, nr);
 }
 
 void camc_drain_colors(const unsigned long *colors)

@@ -191,23 +191,23 @@ static inline void camc_count(enum camc_event event)
 /**
  * struct camc_set - colors that one or more threads have
  *
+ * @colors: grows, under camc_mutex, and is read without it; the first: see camc_uses_others()
  * @ref: of each thread and each cgroup that has it
  * @id: tells sets apart in /proc/camc
  * @flags: CAMC_STRICT, CAMC_FORK, CAMC_EXEC, CAMC_SHARE
  * @limited: counts against the limit
  * @cgroup: belongs to a cgroup
  * @nid: the NUMA node of which one more color is looked for first
- * @colors: grows, under camc_mutex, and is read without it
  * @siblings: of all sets, under camc_mutex
  */
 struct camc_set {
+	DECLARE_BITMAP(colors, CAMC_MAX_COLORS);
 	refcount_t ref;
 	unsigned int id;
 	unsigned int flags;
 	bool limited;
 	bool cgroup;
 	int nid;
-	DECLARE_BITMAP(colors, CAMC_MAX_COLORS);
 	struct list_head siblings;
 	struct rcu_head rcu;
 };

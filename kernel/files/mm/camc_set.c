@@ -30,6 +30,8 @@
 #include <linux/sysfs.h>
 #include <linux/uaccess.h>
 
+#include <trace/events/camc.h>
+
 #include "camc.h"
 
 #define CAMC_SET_FLAGS		(CAMC_STRICT | CAMC_FORK | CAMC_EXEC | CAMC_SHARE)
@@ -291,30 +293,38 @@ bool camc_adopt(const struct page *page)
 	camc_use(set, color);
 	set_bit(color, set->colors);
 	camc_count(CAMC_SPILLED);
+	trace_camc_spill(set->id, color);
 	return true;
 }
 
 /* ------ fork, exec, exit ------------------------------------------------ */
+
+/* The task, which is the current one or does not run yet, allocates from this set, or NULL. */
+static void camc_attach(struct task_struct *task, struct camc_set *set)
+{
+	static_assert(!offsetof(struct camc_set, colors)); /* for camc_uses_others() */
+
+	WRITE_ONCE(task->camc, set);
+	task->camc_colors = set ? set->colors : NULL;
+}
 
 /* Where fork cannot fail any more. A child by vfork() shares until execve(), as a thread does. */
 void camc_fork(struct task_struct *child, unsigned long clone_flags)
 {
 	struct camc_set *set = child->camc;
 
-	child->camc_want = NULL;
-	if (!set)
-		return;
-	if (clone_flags & CLONE_VM || set->flags & CAMC_FORK)
+	if (set && !(clone_flags & CLONE_VM || set->flags & CAMC_FORK))
+		set = NULL;
+	if (set)
 		refcount_inc(&set->ref);
-	else
-		child->camc = NULL;
+	camc_attach(child, set);
 }
 
 static void camc_change(struct task_struct *task, struct camc_set *set)
 {
 	struct camc_set *old = task->camc;
 
-	WRITE_ONCE(task->camc, set);
+	camc_attach(task, set);
 	task->camc_failed = false;
 	if (old)
 		camc_set_put(old);
@@ -372,7 +382,7 @@ bool __camc_exec_begin(void)
 {
 	if (current->camc)
 		return false;
-	WRITE_ONCE(current->camc, camc_memcg_get());
+	camc_attach(current, camc_memcg_get());
 	return current->camc;
 }
 
@@ -493,11 +503,11 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 		if (IS_ERR(set))
 			return PTR_ERR(set);
 	}
-	WRITE_ONCE(current->camc, set);
+	camc_attach(current, set);
 	if (len)
 		ret = ksys_mmap_pgoff(0, len, prot & ~PROT_CAMC, flags, fd, pgoff);
 	if (IS_ERR_VALUE(ret)) {
-		WRITE_ONCE(current->camc, old);
+		camc_attach(current, old);
 		old = set;
 	} else if (set) {
 		set_bit(MMF_DISABLE_THP, &current->mm->flags);

@@ -24,6 +24,7 @@ extern struct static_key_false_deferred camc_key;
 /* What only mm/page_alloc.c can do; each is called with zone->lock held, interrupts off. */
 void camc_buddy_del(struct zone *zone, struct page *page, unsigned int order, int mt);
 void camc_buddy_add(struct zone *zone, struct page *page, unsigned int order, int mt);
+void camc_buddy_account(struct zone *zone, int nr_pages, int mt);
 void camc_buddy_free(struct zone *zone, struct page *page, int mt);
 
 /* The pages of the per-CPU lists of a zone go to the free lists. */
@@ -63,14 +64,29 @@ static inline bool camc_enabled(void)
 	return static_branch_unlikely(&camc_key.key);
 }
 
+/* Allocate from other colors than the task's own; NULL: from any page. Returns those before. */
+static inline const unsigned long *camc_use_colors(const unsigned long *colors)
+{
+	const unsigned long *before = current->camc_colors;
+
+	current->camc_colors = colors;
+	return before;
+}
+
+/* Do the colors that are allocated from differ from the task's own? These begin its set. */
+static inline bool camc_uses_others(void)
+{
+	return current->camc_colors != (const unsigned long *)current->camc;
+}
+
 /*
  * Is a request, if the task has colors, one for a page of its address space? For pages that are
  * pinned for long, current_gfp_context() has made movable requests unmovable; __GFP_HIGHMEM
- * tells them from those for page tables. Who wants certain colors knows what it asks for.
+ * tells them from those for page tables. Who uses other colors knows what it asks for.
  */
 static inline bool camc_for_user(gfp_t gfp, int migratetype)
 {
-	return migratetype == MIGRATE_MOVABLE || current->camc_want ||
+	return migratetype == MIGRATE_MOVABLE || camc_uses_others() ||
 	       (current->flags & PF_MEMALLOC_PIN && gfp & __GFP_HIGHMEM);
 }
 
@@ -80,14 +96,14 @@ static inline bool camc_for_user(gfp_t gfp, int migratetype)
  */
 static inline bool camc_colored(gfp_t gfp, unsigned int order, int migratetype)
 {
-	return camc_enabled() && !order && unlikely(current->camc || current->camc_want) &&
+	return camc_enabled() && !order && unlikely(current->camc_colors) &&
 	       in_task() && !(current->flags & PF_MEMALLOC) && camc_for_user(gfp, migratetype);
 }
 
 /* Large folios have pages of many colors: who can do without gets none. */
 static inline bool camc_refuses(gfp_t gfp, unsigned int order)
 {
-	return camc_enabled() && order && unlikely(current->camc) && in_task() &&
+	return camc_enabled() && order && unlikely(current->camc_colors) && in_task() &&
 	       (gfp & (__GFP_MOVABLE | __GFP_NOWARN | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL)) ==
 	       (__GFP_MOVABLE | __GFP_NOWARN);
 }
@@ -116,22 +132,6 @@ static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int
 static inline bool camc_keeps_color(unsigned long pfn)
 {
 	return camc_enabled() && camc_taken(pfn);
-}
-
-/* What the task allocates until camc_resume() is not its own. */
-static inline struct camc_set *camc_pause(void)
-{
-	struct camc_set *set = current->camc;
-
-	if (unlikely(set))
-		WRITE_ONCE(current->camc, NULL);
-	return set;
-}
-
-static inline void camc_resume(struct camc_set *set)
-{
-	if (unlikely(set))
-		WRITE_ONCE(current->camc, set);
 }
 
 /* What failed before is not this fault's. */
@@ -216,8 +216,7 @@ static inline unsigned long camc_mmap(unsigned long action, unsigned long len, u
 	return -ENODEV;
 }
 
-static inline struct camc_set *camc_pause(void) { return NULL; }
-static inline void camc_resume(struct camc_set *set) { }
+static inline const unsigned long *camc_use_colors(const unsigned long *c) { return NULL; }
 static inline void camc_free_folios(struct folio_batch *folios) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
 static inline void camc_drain(struct zone *zone) { }

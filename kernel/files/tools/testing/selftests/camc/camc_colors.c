@@ -1014,6 +1014,43 @@ static void test_spill(void)
 	EXPECT(stat_of("taken") == (long)nr_colors());
 }
 
+#define TRACING "/sys/kernel/tracing/"
+
+/* Two tasks come to their end, one of which may have one more color, and exit. */
+static void test_trace(void)
+{
+	static const char * const events[] = {
+		"refill", "search", "spill", "exhausted", "drain", NULL
+	};
+	size_t share = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes;
+
+	if (access(TRACING "events/camc", F_OK))
+		skip("no tracefs at " TRACING);
+	MUST(put(TRACING "trace", ""));
+	MUST(put(TRACING "events/camc/enable", "1"));
+	for (unsigned int flags = 0; flags <= CAMC_STRICT; flags += CAMC_STRICT) {
+		pid_t pid = MUST(fork());
+
+		if (!pid) {
+			char *at = room(share * 2);
+
+			set_auto(1, flags);
+			touch_to_the_end(at, share * 2);
+			_exit(0);
+		}
+		CHILD_OK(pid);
+	}
+	MUST(put(TRACING "events/camc/enable", "0"));
+	for (unsigned int i = 0; events[i]; i++) {
+		char command[256];
+
+		snprintf(command, sizeof(command), "grep -q 'camc_%s: ' " TRACING "trace",
+			 events[i]);
+		if (system(command))
+			fail("no event camc_%s", events[i]);
+	}
+}
+
 /* Trap 2: memory that others need to be reclaimed by a colored task is not its own. */
 static void test_swap(void)
 {
@@ -1128,12 +1165,12 @@ static void test_fill(void)
 	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
 }
 
-/* The number of a memory block that has only movable pages, and is online, or -1 */
-static int movable_block(void)
+/* The next memory block that has only movable pages, and is online, or -1 */
+static int movable_block(int i)
 {
 	char path[128], zones[64];
 
-	for (int i = 0; i < 4096; i++) {
+	while (++i < 4096) {
 		snprintf(path, sizeof(path), BLOCK "/valid_zones", i);
 		if (get(path, zones, sizeof(zones)) < 0)
 			continue;
@@ -1153,17 +1190,24 @@ static void on_alarm(int sig)
 static void test_offline(void)
 {
 	struct sigaction action = { .sa_handler = on_alarm };
-	int block = movable_block(), went = 0;
+	int block = -1, went = 0;
 	char path[128];
+	ssize_t ret;
 
-	if (block < 0)
-		skip("no memory block that can go offline");
-	snprintf(path, sizeof(path), BLOCK "/state", block);
+	/* One with a hole never does. */
+	do {
+		block = movable_block(block);
+		if (block < 0)
+			skip("no memory block that can go offline");
+		snprintf(path, sizeof(path), BLOCK "/state", block);
+		ret = put(path, "offline");
+	} while (ret < 0 && errno == EINVAL);
+	if (ret > 0)
+		MUST(put(path, "online_movable"));
 	sigaction(SIGALRM, &action, NULL);
 	for (int i = 0; i < 12; i++) {
 		struct camc_policy policy = { .nr_pages = 1 << 20 };
 		pid_t pid = MUST(fork());
-		ssize_t ret;
 
 		if (!pid) {
 			set_auto(BANKS / 2, 0);
@@ -1391,6 +1435,7 @@ static const struct {
 	{ test_others, "such a task leaves alone what others have collected" },
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
 	{ test_spill, "a task gets one more color, and another" },
+	{ test_trace, "what happens to colors is traced" },
 	{ test_swap, "swapped pages come back in the colors" },
 	{ test_compaction, "compaction leaves colored pages alone" },
 	{ test_cma, "pages that CMA moves keep their colors" },
