@@ -107,9 +107,12 @@ def lost_blocks(output: Output) -> tuple[int, int]:
 
 def _costs(output: Output, section: str = "touch") -> Mapping[str, float]:
     counted = measure.counters(output[section])
+    cases = set(CASES)
     if counted.get("filled", PAGES) < PAGES:
-        raise LabError(f"{output.guest.name}: only {counted['filled']} pages were collected")
-    return {case: counted[case] / PAGES for case in CASES if case in counted}
+        if output.guest.name != WALK.name:
+            raise LabError(f"{output.guest.name}: only {counted['filled']} pages were collected")
+        cases.remove("prefilled")  # the lists are full of what the paper's refill met
+    return {case: counted[case] / PAGES for case in CASES if case in cases & counted.keys()}
 
 
 def camc_cost(kernels: Kernels) -> Outcome:
