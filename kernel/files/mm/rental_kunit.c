@@ -502,7 +502,7 @@ static void rental_test_of_primary(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_FALSE(test, rental_lent(page));
-	KUNIT_EXPECT_EQ(test, rental_fault(page_folio(page)), 0);
+	KUNIT_EXPECT_FALSE(test, rental_fault(page_folio(page)));
 	cma_release(&k->cma, page, 2);
 }
 
@@ -511,15 +511,15 @@ static void rental_test_fault(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_read(test, 0, 0);
 
-	KUNIT_EXPECT_EQ(test, rental_fault(folio), VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
 	KUNIT_EXPECT_NULL(test, folio->mapping);
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 1); /* until the fault is over */
 	/* as if it was truncated */
-	KUNIT_EXPECT_EQ(test, rental_fault(folio), VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
 	folio_put(folio);
 	folio = filemap_get_folio(kunit_mapping(k), 0);
-	KUNIT_EXPECT_EQ(test, rental_fault(folio), 0);
+	KUNIT_EXPECT_FALSE(test, rental_fault(folio));
 	folio_put(folio);
 	kunit_check(test);
 }

@@ -10,7 +10,7 @@
 
 DECLARE_EVENT_CLASS(camc_zone,
 
-	TP_PROTO(const struct zone *zone, unsigned long pages),
+	TP_PROTO(struct zone *zone, unsigned long pages),
 
 	TP_ARGS(zone, pages),
 
@@ -33,7 +33,7 @@ DECLARE_EVENT_CLASS(camc_zone,
 /* Pages of a free block came to color lists. */
 DEFINE_EVENT(camc_zone, camc_refill,
 
-	TP_PROTO(const struct zone *zone, unsigned long pages),
+	TP_PROTO(struct zone *zone, unsigned long pages),
 
 	TP_ARGS(zone, pages)
 );
@@ -41,7 +41,7 @@ DEFINE_EVENT(camc_zone, camc_refill,
 /* What was on color lists went back to the free lists. */
 DEFINE_EVENT(camc_zone, camc_drain,
 
-	TP_PROTO(const struct zone *zone, unsigned long pages),
+	TP_PROTO(struct zone *zone, unsigned long pages),
 
 	TP_ARGS(zone, pages)
 );
@@ -49,7 +49,7 @@ DEFINE_EVENT(camc_zone, camc_drain,
 /* A search for the last pages of some colors looked at so many pages' worth of pageblocks. */
 DEFINE_EVENT(camc_zone, camc_search,
 
-	TP_PROTO(const struct zone *zone, unsigned long pages),
+	TP_PROTO(struct zone *zone, unsigned long pages),
 
 	TP_ARGS(zone, pages)
 );
