@@ -61,6 +61,15 @@ FLAVOURS = {
             (*PLAIN, *OURS, "lockstat"),
         ),
         Flavour("camc", "prod with memory coloring", (*PLAIN, *OURS, *systems.CAMC.fragments)),
+        Flavour(
+            "camc-debug",
+            "debug with memory coloring",
+            (*PLAIN, *OURS, *systems.CAMC.fragments, "debug"),
+            kernel_args=("panic_on_warn=1",),
+            objects=1800,
+            seconds=600,
+            megabytes=2000,
+        ),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),
         Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
     )

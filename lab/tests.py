@@ -31,7 +31,7 @@ from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
 
-MEMORY = {"debug": 2, "kcsan": 2}  # shadow and redzones: this many times the memory
+MEMORY = {"debug": 2, "camc-debug": 2, "kcsan": 2}  # shadow and redzones: so many times as much
 KUNIT_SECONDS = 240
 KUNIT_TIMES = {"kcsan": 4}  # this many times as long
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
@@ -51,7 +51,7 @@ class Options:
     @property
     def flavour(self) -> str:
         kernels = {"kcsan": self.kcsan, "camc": self.camc, "debug": self.debug}
-        return next((name for name, wanted in kernels.items() if wanted), "prod")
+        return "-".join(name for name, wanted in kernels.items() if wanted) or "prod"
 
     @property
     def special(self) -> bool:
@@ -65,8 +65,8 @@ class Options:
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
-        if self.debug + self.kcsan + self.camc > 1:
-            raise LabError("--debug, --kcsan and --camc are kernels: choose one")
+        if self.kcsan and (self.debug or self.camc):
+            raise LabError("--kcsan is a kernel of its own: leave --debug and --camc out")
         if self.soak and self.quick:
             raise LabError("--soak is not --quick: choose one")
 

@@ -170,6 +170,7 @@ def test_kcsan_runs_what_races() -> None:
 def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None:
     options = tests.Options(camc=True)
     assert options.flavour == "camc"
+    assert tests.Options(camc=True, debug=True).flavour == "camc-debug"
     assert sorted(tests.selected(options, None)) == ["kunit", "selftests"]
     with_it, without = (
         build.Kernel(build.find(name), "6.12", Path(), config, targets.DEFAULT)
@@ -186,10 +187,10 @@ def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None
 
 
 @pytest.mark.parametrize(
-    "options", [tests.Options(debug=True, kcsan=True), tests.Options(soak=True, quick=True)]
+    "options", [tests.Options(camc=True, kcsan=True), tests.Options(soak=True, quick=True)]
 )
 def test_options_that_contradict(options: tests.Options) -> None:
-    with pytest.raises(LabError, match="choose one"):
+    with pytest.raises(LabError, match=r"choose one|of its own"):
         options.check()
 
 

@@ -16,7 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="on the debug kernel")
     parser.add_argument("--kcsan", action="store_true", help="for data races, on the kcsan kernel")
     parser.add_argument(
-        "--camc", action="store_true", help="of memory coloring, on the camc kernel"
+        "--camc", action="store_true", help="of memory coloring, which has kernels of its own"
     )
     parser.add_argument("--soak", action="store_true", help="the long forms")
     parser.add_argument("--quick", action="store_true", help="in a minute: lint, lab, kunit")
