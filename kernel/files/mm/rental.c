@@ -636,12 +636,20 @@ static inline bool rental_held(const struct folio *folio, int mine)
 	return refs > 0 && !folio_test_locked(folio) && refs > folio_mapcount(folio);
 }
 
+/* After a wait: lists of pages that are on their way to the LRU, or about there, are nobody. */
+static bool rental_pinned(const struct folio *folio)
+{
+	lru_add_drain_all();
+	return rental_held(folio, 1);
+}
+
 /* Is the page still held because of which a return just failed? cma_alloc() tries many ranges. */
 static bool rental_still_held(const struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long frame = READ_ONCE(r->held);
 	unsigned int times = 1;
 	struct folio *folio;
+	bool held;
 
 	if (frame < start || frame >= end)
 		return false;
@@ -650,8 +658,9 @@ static bool rental_still_held(const struct rental *r, unsigned long start, unsig
 		return false;
 	while (rental_held(folio, 1) && times < 10)
 		rental_wait(times++);
+	held = times == 10 && rental_pinned(folio);
 	folio_put(folio);
-	return times == 10;
+	return held;
 }
 
 /*
@@ -679,6 +688,8 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 		while (rental_held(folio, 1)) {
 			if (time_after(jiffies, begin + msecs_to_jiffies(ms)) ||
 			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
+				if (!rental_pinned(folio))
+					break;
 				rental_tell(r, folio, "held");
 				WRITE_ONCE(r->held, frame);
 				WRITE_ONCE(r->held_until, jiffies + HZ / 10);
