@@ -33,6 +33,9 @@ class Flavour:
     seconds: int = 300  # of a full build
     megabytes: int = 1000  # of its objects
 
+    def should_have(self, system: System) -> bool:
+        return set(system.fragments) <= set(self.fragments)
+
 
 FLAVOURS = {
     flavour.name: flavour
@@ -100,9 +103,6 @@ class Kernel:
 
     def has(self, system: System) -> bool:
         return self.config.get(system.symbol) == "y"
-
-    def should_have(self, system: System) -> bool:
-        return set(system.fragments) <= set(self.flavour.fragments)
 
 
 def tree(

@@ -355,11 +355,7 @@ def _ordered(programs: Iterable[str]) -> list[str]:
 
 def _content(series: Series, flavour: build.Flavour) -> str:
     """What a verdict depends on: all but the documentation, and systems that the kernel has not."""
-    there = [
-        name
-        for name, system in systems.SYSTEMS.items()
-        if set(system.fragments) <= set(flavour.fragments)
-    ]
+    there = [name for name, system in systems.SYSTEMS.items() if flavour.should_have(system)]
     digest = hashlib.sha256()
     for patch in series.patches:
         if patch.system not in there:

@@ -221,7 +221,7 @@ def kunit(context: Context) -> PartResult:
     result, races = kcsan.judge(kernel, result)
     cases = ktap.parse(result.console)
     for system in systems.SYSTEMS.values():
-        if kernel.should_have(system):
+        if kernel.flavour.should_have(system):
             cases += ktap.lacking(cases, system.suites)
     cases += races
     try:

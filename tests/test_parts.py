@@ -182,8 +182,8 @@ def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None
     rounds = [each for each in selftests.ROUNDS if each.runs("camc_colors")]
     assert rounds
     assert all(each.boots(with_it) and not each.boots(without) for each in rounds)
-    assert with_it.should_have(systems.CAMC)
-    assert not without.should_have(systems.CAMC)
+    assert with_it.flavour.should_have(systems.CAMC)
+    assert not without.flavour.should_have(systems.CAMC)
 
 
 @pytest.mark.parametrize(

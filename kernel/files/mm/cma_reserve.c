@@ -112,8 +112,7 @@ static noinline void cma_not_taken(struct cma *cma, unsigned long pfn, unsigned 
 {
 	unsigned int order = cma->order_per_bit;
 
-	cma_give_back(cma, (pfn - cma->base_pfn) >> order,
-		      ALIGN(count, 1UL << order) >> order);
+	cma_give_back(cma, (pfn - cma->base_pfn) >> order, ALIGN(count, 1UL << order) >> order);
 }
 
 /**
