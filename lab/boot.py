@@ -37,6 +37,7 @@ SHARED = f"{SHARE}/share"  # the user's
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
 BEGIN_SECONDS = 300  # until a system guest's script begins, on a debug kernel and a busy host too
+PORTS = 3  # of a virtio-serial device: ours has two, and the first is for consoles
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
 STATUS = "gcma-exit-status:"  # in the log of an exact guest
 
@@ -301,7 +302,9 @@ def _system(
         status = shlex.quote(str(folder / "qemu.status"))
         qemu.write_text(QEMU.format(qemu=kernel.target.qemu, status=status))
         qemu.chmod(0o755)
-        ports = ["-device", "virtio-serial-pci,id=gcma"]
+        # By default each such device, vng's too, has 64 descriptors that QEMU polls at each event.
+        ports = ["-global", f"virtio-serial-device.max_ports={PORTS}"]
+        ports += ["-device", "virtio-serial-pci,id=gcma"]
         for name in ("output", "errors"):
             ports += ["-chardev", f"file,id=gcma.{name},path={folder / name}"]
             ports += ["-device", f"virtserialport,bus=gcma.0,name=gcma.{name},chardev=gcma.{name}"]

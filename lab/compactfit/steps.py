@@ -93,9 +93,10 @@ def optimised(soak: bool) -> StepResult:
 
 def ceilings(soak: bool) -> StepResult:
     """Patterns that are dear, the longest paths through the code, and a search."""
-    result = _run_programs(build.CEILINGS)
-    folder = build.folder_of(build.CEILINGS)
+    folder = build.build(build.CEILINGS)
     program = str(folder / "test_ceilings")
+    patterns = _command([program, "all" if soak else "few"], folder)
+    result = judge.programs(build.CEILINGS, {"test_ceilings": patterns})
     code = Code.read(build.output(["objdump", "-d", "--no-show-raw-insn", program]))
     listed = build.output([program, "list"]).splitlines()
     derived = [
