@@ -26,6 +26,7 @@ class Promise:
     better: str  # "lower" or "higher"
     must: float | None = None
     aim: float | None = None
+    why: str = ""  # it misses, if it does
 
     def reached(self, limit: float | None, value: float | None) -> bool | None:
         if limit is None or value is None:
@@ -90,6 +91,12 @@ def verdict(standing: Standing) -> str:
     return "holds" if standing.figure.holds else ""
 
 
+def said(standing: Standing) -> str:
+    """What the figure is; of one that misses also why, as far as that is known."""
+    missed = standing.figure.holds is False and standing.promise.why
+    return standing.promise.text + (f". Why not: {standing.promise.why}" if missed else "")
+
+
 def number(value: float | None) -> str:
     """Readable, and never more digits than were measured."""
     if value is None:
@@ -110,7 +117,7 @@ def table(standings: Sequence[Standing]) -> Table:
     for standing in standings:
         figure = standing.figure
         view.add_row(
-            *(figure.name, standing.promise.text, number(figure.value), figure.unit),
+            *(figure.name, said(standing), number(figure.value), figure.unit),
             *(number(figure.must), number(figure.aim), verdict(standing)),
             *((standing.taken or "never").replace("+00:00", "Z"), standing.kernel or "-"),
         )

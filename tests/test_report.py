@@ -144,6 +144,13 @@ def test_verdicts() -> None:
     ]
 
 
+def test_a_figure_that_misses_says_why() -> None:
+    slow = figures.Promise("slow", "time", "s", "sample", "lower", must=1, why="two copies")
+    for value, text in ((2.0, "time. Why not: two copies"), (1.0, "time"), (None, "time")):
+        standing = figures.Standing(slow, slow.judge(value), None, None)
+        assert figures.said(standing) == text
+
+
 def test_unknown_figure_is_refused() -> None:
     with pytest.raises(LabError, match="no figure typo of sample"):
         figures.judged("sample", {"typo": 1.0}, PROMISES)
