@@ -63,8 +63,8 @@ _ANY += " ksm loop nullblk squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _FAULTS = " faults"  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
-# some memory can go offline
-_COLORS = replace(_USUAL, policy=systems.STOCK, memory_mib=1024, args=("movablecore=256M",))
+# some memory can go offline, more than the kernel takes of its end at boot (KASAN an eighth)
+_COLORS = replace(_USUAL, policy=systems.STOCK, memory_mib=1024, args=("movablecore=50%",))
 _GENERATIONS = "echo {} >/sys/kernel/mm/lru_gen/enabled"  # the LRU of them, or the classic one
 ROUNDS = (
     Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),

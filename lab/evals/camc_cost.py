@@ -115,6 +115,15 @@ def _costs(output: Output, section: str = "touch") -> Mapping[str, float]:
     return {case: counted[case] / PAGES for case in CASES if case in cases & counted.keys()}
 
 
+def _touched(costs: Mapping[str, float], others: Mapping[str, float]) -> float:
+    """Touch and unmap a page, with a first touch or another: cost / others' cost, the worse one."""
+    ratios = [
+        (costs[case] + costs["unmap"]) / (others[case] + others["unmap"])
+        for case in ("cold", "warm")
+    ]
+    return max(ratios)
+
+
 def camc_cost(kernels: Kernels) -> Outcome:
     """instructions a page of colored tasks and of others; large blocks that are left"""
     outputs = run_all("camc-cost", [each.guest(kernels) for each in VARIANTS], SECONDS)
@@ -136,7 +145,6 @@ def camc_cost(kernels: Kernels) -> Outcome:
     )
     before, lost = lost_blocks(outputs[ONE.name])
     buddy_before, buddy_lost = lost_blocks(outputs[BUDDY.name])
-    uncolored = ("cold", "warm", "unmap")
     return Outcome(
         [outputs[each.name].run(counters=costs[each]) for each in VARIANTS],
         [
@@ -166,8 +174,9 @@ def camc_cost(kernels: Kernels) -> Outcome:
             "camc-cold-4": costs[FOUR]["cold"] / buddy["cold"],
             "camc-warm": max(costs[ONE][case] for case in ("warm", "prefilled")) / buddy["warm"],
             "camc-walk": costs[WALK]["cold"] / buddy["cold"],
-            "camc-off": max(buddy[case] / without[case] for case in uncolored),
-            "camc-on": max(key_on[case] / without[case] for case in uncolored),
+            "camc-off": _touched(buddy, without),
+            "camc-on": _touched(key_on, without),
+            "camc-off-unmap": buddy["unmap"] / without["unmap"],
             "camc-blocks": max(0, lost - buddy_lost) / before,
         },
     )
