@@ -22,8 +22,10 @@
  *   - zone_pcp_disable() sets pcp->high_max of all CPUs to 0 and then drains: who frees or refills
  *     looks at it with the lock held, which the drain takes at least once, so either comes before
  *     the drain or sees 0. A refill that sees 0 brings no more than the one page that is asked for.
- *   - A drain takes a whole list aside at once, so it ends whoever refills, and camc_drain_mutex
- *     makes the next one wait for what it has aside.
+ *   - Pages come to the beginning of a list, and go from there. A drain takes as many from its end
+ *     as were there when it began: all of those, or somebody has allocated them. So it ends whoever
+ *     refills, and has none in its hands while it does not hold the lock: others, who may need
+ *     just these, find them on the list or in the buddy allocator.
  *
  * current->camc and ->camc_colors are written and read by their task only (/proc looks at the first
  * under RCU, and sets are freed by RCU).
@@ -71,12 +73,15 @@ const struct camc_map *camc_map;
 enum camc_refill camc_refill_mode;
 atomic_long_t camc_events[CAMC_NR_EVENTS];
 
-/* One drain at a time: see above. */
-static DEFINE_MUTEX(camc_drain_mutex);
-
 static unsigned int camc_color(const struct page *page)
 {
 	return camc_map_color(camc_map, page_to_pfn(page));
+}
+
+/* Has kswapd work to do? Then lists get no more than what is asked for. */
+static bool camc_is_short(struct zone *zone)
+{
+	return zone_page_state(zone, NR_FREE_PAGES) <= high_wmark_pages(zone);
 }
 
 /* ------ lists ----------------------------------------------------------- */
@@ -291,23 +296,23 @@ static bool camc_refill(struct zone *zone, const struct camc_wish *wish)
  * Algorithms 2 and 3 of the paper, as they are meant: take the first block of the smallest order
  * that has one, file each of its pages under its color, and go on until one of the task's is
  * met. What the paper leaves open is bounded: pages per hold of the lock, and pages on lists,
- * since they would be drained under pressure just to be filed again.
+ * since they would be drained under pressure just to be filed again; and free memory is left.
  */
 static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned long *flags)
 {
 	struct camc_zone *cz = zone->camc;
-	unsigned int order;
+	unsigned int order, held = 0;
 	bool found = false;
 
 	for (order = 0; order < NR_PAGE_ORDERS && !found; ) {
 		struct list_head *list = &zone->free_area[order].free_list[MIGRATE_MOVABLE];
-		unsigned long i;
+		unsigned long i, filed = 0;
 		struct page *page;
 		unsigned int color;
 		int mt;
 
 		if (cz->nr > zone_managed_pages(zone) / CAMC_WALK_KEEP ||
-		    camc_lists_disabled(zone))
+		    camc_lists_disabled(zone) || camc_is_short(zone))
 			return false;
 		if (list_empty(list)) {
 			order++;
@@ -325,15 +330,19 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 			} else {
 				camc_list_add(zone, page, color, mt);
 				found |= test_bit(color, colors);
+				filed++;
 			}
-			if (i % CAMC_BATCH == CAMC_BATCH - 1) {
+			if (++held % CAMC_BATCH == 0) {
 				spin_unlock_irqrestore(&zone->lock, *flags);
 				spin_lock_irqsave(&zone->lock, *flags);
 			}
 		}
 		cz->stats[CAMC_REFILLS]++;
-		cz->stats[CAMC_REFILLED] += 1UL << order;
-		trace_camc_refill(zone, 1UL << order);
+		cz->stats[CAMC_REFILLED] += filed;
+		trace_camc_refill(zone, filed);
+		/* It is back where it was, beyond the map perhaps, and would be the first again. */
+		if (!filed)
+			break;
 	}
 	return found;
 }
@@ -362,7 +371,7 @@ void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 	struct camc_zone *cz = zone->camc;
 	const struct camc_region *r = camc_region(camc_map, pfn);
 	unsigned long missed = cz->missed;
-	unsigned int first, color;
+	unsigned int first, step;
 
 	if (!r)
 		return;
@@ -371,9 +380,8 @@ void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 	if (!order) {
 		camc_unwatch(cz, first);
 	} else {
-		for_each_set_bit(color, cz->watch, camc_map->nr_colors)
-			if (test_bit(color ^ first, r->span[order]))
-				camc_unwatch(cz, color);
+		for_each_set_bit(step, r->span[order], camc_map->nr_colors)
+			camc_unwatch(cz, first ^ step);
 	}
 	if (missed != cz->missed)
 		zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
@@ -389,6 +397,7 @@ static void camc_forget(struct zone *zone)
 	bitmap_zero(cz->watch, CAMC_MAX_COLORS);
 	bitmap_zero(cz->scarce, CAMC_MAX_COLORS);
 	bitmap_zero(cz->empty, CAMC_MAX_COLORS);
+	cz->missed++; /* for searches that are under way */
 	zone->camc_watch = false;
 }
 
@@ -601,7 +610,8 @@ out:
 }
 
 /*
- * Take a page of the task's colors that is being freed. One that stays on a per-CPU list keeps its
+ * Take a page of the task's colors that is being freed. While memory is short it goes to all. One
+ * that stays on a per-CPU list keeps its
  * buddies apart, so what does not go to a color list is merged at once: when the task
  * exits, and when the lists have enough. Called with zone->lock held.
  */
@@ -614,7 +624,7 @@ static bool camc_take(struct zone *zone, struct page *page)
 	if (is_migrate_isolate(mt))
 		return false;
 	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) || cz->nr >= cz->max ||
-	    camc_lists_disabled(zone)) {
+	    camc_lists_disabled(zone) || camc_is_short(zone)) {
 		camc_buddy_free(zone, page, mt);
 	} else {
 		camc_list_add(zone, page, camc_color(page), mt);
@@ -740,20 +750,17 @@ vm_fault_t __camc_fault(vm_fault_t fault)
 static unsigned long camc_drain_list(struct zone *zone, struct camc_list *list)
 {
 	struct camc_zone *cz = zone->camc;
-	unsigned long flags, nr;
-	LIST_HEAD(aside);
+	unsigned long flags, nr = 0, most;
 
 	spin_lock_irqsave(&zone->lock, flags);
-	nr = list->nr;
-	list_splice_init(&list->pages, &aside);
-	list->nr = 0;
-	while (!list_empty(&aside)) {
-		struct page *page = list_last_entry(&aside, struct page, pcp_list);
+	for (most = list->nr; list->nr && nr < most; nr++) {
+		struct page *page = list_last_entry(&list->pages, struct page, pcp_list);
 
 		list_del(&page->pcp_list);
+		list->nr--;
+		cz->nr--;
 		if (!PageHWPoison(page))
 			camc_buddy_free(zone, page, get_pageblock_migratetype(page));
-		cz->nr--;
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
 			cond_resched();
@@ -794,10 +801,8 @@ void camc_drain_colors(const unsigned long *colors)
 {
 	struct zone *zone;
 
-	mutex_lock(&camc_drain_mutex);
 	for_each_populated_zone(zone)
 		camc_drain_zone(zone, colors);
-	mutex_unlock(&camc_drain_mutex);
 }
 
 /* All pages that are on the color lists of the zone (NULL: of all) go back. May sleep. */
@@ -807,9 +812,7 @@ void camc_drain(struct zone *zone)
 		camc_drain_colors(NULL);
 		return;
 	}
-	mutex_lock(&camc_drain_mutex);
 	camc_drain_zone(zone, NULL);
-	mutex_unlock(&camc_drain_mutex);
 }
 
 static unsigned long camc_shrink_count(struct shrinker *shrinker, struct shrink_control *sc)
@@ -856,7 +859,7 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 					here += cz->lists[kind][color].nr;
 			more = sum + here < nr && cz->nr < cz->max && !camc_lists_disabled(zone) &&
 			       !fatal_signal_pending(current) &&
-			       zone_page_state(zone, NR_FREE_PAGES) > high_wmark_pages(zone);
+			       !camc_is_short(zone);
 			/* all of them in turn, until one after the other had none */
 			for (tries = 0; more && tries < camc_map->nr_colors; tries++) {
 				wish.color = find_next_bit(colors, camc_map->nr_colors,
@@ -930,32 +933,44 @@ static struct camc_zone *camc_zone_create(const struct camc_map *map, struct zon
  */
 int camc_load(const struct camc_map *map)
 {
+	struct camc_zone **made = kvcalloc(MAX_NUMNODES * MAX_NR_ZONES, sizeof(*made), GFP_KERNEL);
 	struct shrinker *shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE, "mm-camc");
+	unsigned int nr = 0, i = 0;
 	struct zone *zone;
+	int err = -ENOMEM;
 
-	if (!shrinker)
-		return -ENOMEM;
+	if (!made || !shrinker)
+		goto out;
 	get_online_mems();
 	for_each_populated_zone(zone) {
-		zone->camc = camc_zone_create(map, zone);
-		if (!zone->camc)
-			goto free;
+		made[nr] = camc_zone_create(map, zone);
+		if (!made[nr++])
+			goto unlock;
 	}
+	for_each_populated_zone(zone)
+		/* Whoever drains or counts may look at it from now on, and finds it complete. */
+		smp_store_release(&zone->camc, made[i++]);
+	err = 0;
+unlock:
 	put_online_mems();
+	if (err)
+		goto out;
 	camc_sets_init(map);
 	/* Pairs with camc_loaded(): whoever sees the map may make sets. */
 	smp_store_release(&camc_map, map);
 	shrinker->count_objects = camc_shrink_count;
 	shrinker->scan_objects = camc_shrink_scan;
+	/* They are free pages: the least pressure brings them back, and all at once. */
+	shrinker->seeks = 0;
+	shrinker->batch = 1;
 	shrinker_register(shrinker);
+	kvfree(made);
 	return 0;
-
-free:
-	for_each_populated_zone(zone) {
-		camc_zone_free(zone->camc);
-		zone->camc = NULL;
-	}
-	put_online_mems();
-	shrinker_free(shrinker);
-	return -ENOMEM;
+out:
+	while (nr)
+		camc_zone_free(made[--nr]);
+	kvfree(made);
+	if (shrinker)
+		shrinker_free(shrinker);
+	return err;
 }

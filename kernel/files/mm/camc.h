@@ -84,20 +84,20 @@ static inline bool camc_block_has_color(const struct camc_map *map, unsigned lon
 	return r && test_bit(color ^ camc_region_color(r, pfn), r->span[order]);
 }
 
-/* Has it a page of these colors? O(colors of the set) */
+/* Has it a page of these colors? O(2^order), so that all blocks of a range are O(pages) */
 static inline bool camc_block_has(const struct camc_map *map, unsigned long pfn,
 				  unsigned int order, const unsigned long *colors)
 {
 	const struct camc_region *r = camc_region(map, pfn);
-	unsigned int first, color;
+	unsigned int first, step;
 
 	if (!r)
 		return false;
 	first = camc_region_color(r, pfn);
 	if (!order)
 		return test_bit(first, colors);
-	for_each_set_bit(color, colors, map->nr_colors)
-		if (test_bit(color ^ first, r->span[order]))
+	for_each_set_bit(step, r->span[order], map->nr_colors)
+		if (test_bit(first ^ step, colors))
 			return true;
 	return false;
 }

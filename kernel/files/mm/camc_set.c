@@ -108,24 +108,26 @@ static unsigned int camc_others(unsigned int color, const struct camc_set *old)
 	return camc_users[color] - (old && test_bit(color, old->colors));
 }
 
-/* Add @nr colors of the set's node that the fewest sets have. */
+/* Add @nr colors of the set's node that the fewest sets have. O(colors), with CAMC_SHARE * sets */
 static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_set *old)
 {
-	unsigned int color, best;
+	unsigned int color, users, level = 0, next;
 
-	while (nr--) {
-		best = CAMC_NO_COLOR;
-		for (color = 0; color < camc_map->nr_colors; color++) {
-			if (test_bit(color, set->colors) || !camc_total(color, set->nid) ||
-			    (camc_others(color, old) && !(set->flags & CAMC_SHARE)))
+	for (; nr; level = next) {
+		next = UINT_MAX;
+		for (color = 0; nr && color < camc_map->nr_colors; color++) {
+			if (!camc_total(color, set->nid))
 				continue;
-			if (best == CAMC_NO_COLOR ||
-			    camc_others(color, old) < camc_others(best, old))
-				best = color;
+			users = camc_others(color, old);
+			if (users == level) {
+				__set_bit(color, set->colors);
+				nr--;
+			} else if (users > level) {
+				next = min(next, users);
+			}
 		}
-		if (best == CAMC_NO_COLOR)
+		if (nr && (next == UINT_MAX || !(set->flags & CAMC_SHARE)))
 			return -EBUSY;
-		__set_bit(best, set->colors);
 	}
 	return 0;
 }
@@ -199,8 +201,8 @@ static int camc_check_policy(const struct camc_policy *policy)
  * @policy: what is wanted
  * @old: what the caller gives back then, or NULL
  *
- * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors^2)
- * with CAMC_AUTO.
+ * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors),
+ * with CAMC_AUTO and CAMC_SHARE O(colors * sets).
  */
 struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old)
 {
@@ -315,6 +317,8 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags)
 
 	if (set && !(clone_flags & CLONE_VM || set->flags & CAMC_FORK))
 		set = NULL;
+	if (!(clone_flags & CLONE_THREAD))
+		child->camc_borrowed = set && !(set->flags & CAMC_FORK);
 	if (set)
 		refcount_inc(&set->ref);
 	camc_attach(child, set);
@@ -326,6 +330,7 @@ static void camc_change(struct task_struct *task, struct camc_set *set)
 
 	camc_attach(task, set);
 	task->camc_failed = false;
+	task->camc_borrowed = false;
 	if (old)
 		camc_set_put(old);
 }
@@ -399,7 +404,7 @@ void camc_exec_failed(void)
 void __camc_exec(void)
 {
 	/* What does not outlast the old program makes place for the colors of its cgroup. */
-	if (!(current->camc->flags & CAMC_EXEC))
+	if (current->camc_borrowed || !(current->camc->flags & CAMC_EXEC))
 		camc_change(current, camc_memcg_get());
 	if (current->camc)
 		set_bit(MMF_DISABLE_THP, &current->mm->flags);
@@ -520,8 +525,8 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 /* ------ memory cgroups -------------------------------------------------- */
 
 #ifdef CONFIG_MEMCG
-/* When the cgroup is removed; what is left of it may stay for long. */
-void camc_memcg_offline(struct mem_cgroup *memcg)
+/* When the cgroup is removed, or memory is not controlled there any more: css may stay for long. */
+void camc_memcg_reset(struct mem_cgroup *memcg)
 {
 	struct camc_set *set = xchg(&memcg->camc, NULL);
 

@@ -149,7 +149,8 @@ unsigned long __rental_nr_lent(void)
 
 	for (i = 0; i < nr; i++)
 		sum += data_race(rental_areas[i]->nr_lent); /* a sum of numbers that change */
-	return sum;
+	/* Those that are mlocked are on no list of files. */
+	return sum - min(sum, global_node_page_state(NR_UNEVICTABLE));
 }
 
 unsigned long __rental_nr_spared(int nid)
@@ -160,7 +161,7 @@ unsigned long __rental_nr_spared(int nid)
 	for (i = 0; i < nr; i++)
 		if (rental_nid(rental_areas[i]) == nid && rental_has_room(rental_areas[i]))
 			sum += data_race(rental_areas[i]->nr_lent); /* as above */
-	return sum;
+	return sum - min(sum, node_page_state(NODE_DATA(nid), NR_UNEVICTABLE));
 }
 
 /* Memory failures are rare enough to look only after the first. */
@@ -342,6 +343,11 @@ bool __rental_free(struct page *page, unsigned int order)
  */
 static bool rental_exchange(struct folio *old, struct folio *new)
 {
+	/*
+	 * Reclaim unmaps folios and flushes TLBs later: what it evicts is not written to before it
+	 * was read again. @new may be at once, and nobody may read @old then.
+	 */
+	try_to_unmap_flush();
 	__folio_set_locked(new);
 	if (folio_test_private(old) || folio_test_private_2(old) || folio_test_writeback(old) ||
 	    folio_mapped(old) || migrate_folio(old->mapping, new, old, MIGRATE_ASYNC)) {
@@ -362,6 +368,9 @@ static bool rental_replace(struct folio *old, struct folio *new)
 {
 	bool mapped = folio_mapped(old), mlocked = folio_test_mlocked(old), done;
 
+	/* What its filesystem notes about a dirty folio has to move with it: rental_migrate() */
+	if (folio_test_dirty(old))
+		return false;
 	if (folio_test_pmd_mappable(old) && !thp_migration_supported())
 		return false;
 	if (folio_needs_release(old) && !filemap_release_folio(old, 0))
@@ -427,6 +436,9 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* dirty: it could not leave when it was written to first */
 	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN || folio_test_dirty(old))
 		return old;
+	/* The locks under which its page tables are found may be waited for. */
+	if (nowait && folio_mapped(old))
+		return ERR_PTR(-EAGAIN);
 	/* Reclaim must not wait for somebody who waits for this folio, nor kill for it. */
 	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
 	new = filemap_alloc_folio(gfp | __GFP_NORETRY | __GFP_NOWARN, folio_order(old));
@@ -643,6 +655,12 @@ static bool rental_pinned(const struct folio *folio)
 	return rental_held(folio, 1);
 }
 
+/* Did a return fail in the last tenth of a second? */
+static bool rental_failed_lately(const struct rental *r)
+{
+	return READ_ONCE(r->held_until) - jiffies - 1 < HZ / 10;
+}
+
 /* Is the page still held because of which a return just failed? cma_alloc() tries many ranges. */
 static bool rental_still_held(const struct rental *r, unsigned long start, unsigned long end)
 {
@@ -663,13 +681,19 @@ static bool rental_still_held(const struct rental *r, unsigned long start, unsig
 	return held;
 }
 
+/* Lent just now, to somebody who waits for his group's memory before it is in the page cache? */
+static bool rental_on_its_way(const struct folio *folio)
+{
+	return !folio->mapping && !folio_test_lru(folio);
+}
+
 /*
  * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
  * Each folio is waited for until it was once seen without other users than the usual ones.
  */
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
-	bool again = time_before(jiffies, READ_ONCE(r->held_until));
+	bool again = rental_failed_lately(r);
 	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times = 0;
 	unsigned long frame, begin, waited = 0;
 	struct folio *folio;
@@ -686,7 +710,9 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 			continue;
 		begin = jiffies;
 		while (rental_held(folio, 1)) {
-			if (time_after(jiffies, begin + msecs_to_jiffies(ms)) ||
+			unsigned int most = rental_on_its_way(folio) ? RENTAL_RETURN_MS : ms;
+
+			if (time_after(jiffies, begin + msecs_to_jiffies(most)) ||
 			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
 				if (!rental_pinned(folio))
 					break;
@@ -777,9 +803,11 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 
 /*
  * One pass over the range: true if nothing is lent of it any more. What is dropped is put when the
- * TLBs are flushed, what is not at once: a writer may wait for the only reference.
+ * TLBs are flushed, what is not at once: a writer may wait for the only reference. If something
+ * cannot be moved, for want of memory perhaps, the pass goes on no longer than @until.
  */
-static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned long end)
+static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned long end,
+				unsigned long until)
 {
 	unsigned long frame = start;
 	struct folio_batch batch;
@@ -788,7 +816,7 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 	folio_batch_init(&batch);
 	while ((folio = rental_next(r, &frame, end))) {
 		long nr = folio_nr_pages(folio);
-		bool dropped = false, stays = false;
+		bool dropped = false, stays = false, moved;
 
 		if (READ_ONCE(folio->mapping) && folio_trylock(folio)) {
 			dropped = folio->mapping && rental_discard(folio);
@@ -801,7 +829,8 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 					     folio_test_writeback(folio));
 			folio_unlock(folio);
 		}
-		if (stays && rental_migrate(folio))
+		moved = stays && rental_migrate(folio);
+		if (moved)
 			rental_count(r, RENTAL_moved_out, nr);
 		else if (!stays && !dropped)
 			folio_put(folio);
@@ -810,6 +839,8 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 		try_to_unmap_flush();
 		folios_put(&batch);
 		cond_resched();
+		if (stays && !moved && time_after(jiffies, until))
+			break;
 	}
 	try_to_unmap_flush();
 	folios_put(&batch);
@@ -845,7 +876,7 @@ static unsigned long rental_nr_lent_in(struct rental *r, unsigned long start,
 
 static int rental_return(struct rental *r, unsigned long start, unsigned long end)
 {
-	unsigned long until = 0, frame = start, left = end - start + 1, before;
+	unsigned long until, frame = start, left = end - start + 1, before;
 	struct folio *folio;
 	unsigned int times = 0;
 	int ret;
@@ -855,7 +886,8 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 	if (!ret && READ_ONCE(r->scheme) == RENTAL_ADAPTIVE)
 		rental_activate(r, start, end);
 
-	while (!ret && !rental_vacate_range(r, start, end)) {
+	until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
+	while (!ret && !rental_vacate_range(r, start, end, until)) {
 		rental_forget_poisoned(r, start, end);
 		before = left;
 		left = rental_nr_lent_in(r, start, end);
@@ -871,9 +903,11 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 		}
 		rental_wait(times++);
 	}
+	if (ret && !rental_nr_lent_in(r, start, end))
+		ret = 0;
 	if (ret)
 		rental_count(r, RENTAL_busy, 1);
-	return rental_nr_lent_in(r, start, end) ? ret : 0;
+	return ret;
 }
 
 /* ------ the policy ---------------------------------------------------- */

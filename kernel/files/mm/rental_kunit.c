@@ -33,8 +33,16 @@ struct rental_kunit {
 	struct delayed_work work;
 };
 
+/* As UBIFS does it, of a dirty folio too: its filesystem knows nothing of it then. */
+static bool kunit_release_folio(struct folio *folio, gfp_t gfp)
+{
+	folio_detach_private(folio);
+	return true;
+}
+
 static const struct address_space_operations kunit_aops = {
 	.dirty_folio = filemap_dirty_folio,
+	.release_folio = kunit_release_folio,
 	.migrate_folio = filemap_migrate_folio,
 };
 
@@ -125,10 +133,10 @@ static void kunit_put_now(struct work_struct *work)
 	folio_put(k->released);
 }
 
-static void kunit_put_later(struct rental_kunit *k, struct folio *folio)
+static void kunit_put_later(struct rental_kunit *k, struct folio *folio, unsigned int ms)
 {
 	k->released = folio;
-	schedule_delayed_work(&k->work, HZ / 20);
+	schedule_delayed_work(&k->work, msecs_to_jiffies(ms));
 }
 
 /* ------ the pool ------------------------------------------------------ */
@@ -356,7 +364,7 @@ static void rental_test_pin(struct kunit *test)
 
 	/* for a moment only, and not just after the first */
 	msleep(150);
-	kunit_put_later(k, pinned);
+	kunit_put_later(k, pinned, 50);
 	page = kunit_take(k, KUNIT_FRAMES);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 101);
@@ -394,6 +402,63 @@ static void rental_test_adaptive(struct kunit *test)
 		kunit_check_page(test, folio, i);
 		folio_put(folio);
 	}
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+}
+
+/* What a filesystem notes about a dirty page in use moves with it. */
+static void rental_test_adaptive_dirty(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+	struct page *page;
+
+	k->r->scheme = RENTAL_NOCLEAN;
+	folio_lock(folio);
+	folio_attach_private(folio, k);
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_activate(folio);
+	folio_put(folio);
+	lru_add_drain_all();
+	k->r->scheme = RENTAL_ADAPTIVE;
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	KUNIT_EXPECT_TRUE(test, folio_test_dirty(folio));
+	KUNIT_EXPECT_PTR_EQ(test, folio_get_private(folio), (void *)k);
+	kunit_check_page(test, folio, 0);
+	folio_cancel_dirty(folio);
+	if (folio_test_private(folio))
+		folio_detach_private(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+/* A page that was lent a moment ago is nobody's who holds it for long, even if he is slow. */
+static void rental_test_on_its_way(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct page *page;
+
+	kunit_put_later(k, kunit_alloc(k, 0, false), 3 * RENTAL_PIN_MS);
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+}
+
+/* A failure of long ago, when jiffies had not wrapped, makes nobody impatient. */
+static void rental_test_failed_long_ago(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct page *page;
+
+	k->r->held_until = jiffies + LONG_MAX / 2;
+	kunit_put_later(k, kunit_read(test, 0, 0), RENTAL_PIN_MS / 2);
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
 	cma_release(&k->cma, page, KUNIT_FRAMES);
 }
 
@@ -466,6 +531,22 @@ static void rental_test_write_noclean(struct kunit *test)
 	folio_unlock(new);
 	folio_put(new);
 	folio_put(old);
+}
+
+/* Who must not wait does not for those who change the file's mappings. */
+static void rental_test_nowait_mapped(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0), *new;
+
+	lru_add_drain_all();
+	folio_put(folio);
+	i_mmap_lock_write(kunit_mapping(k));
+	atomic_inc(&folio->_mapcount); /* as if it was mapped */
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN | FGP_NOWAIT, GFP_NOWAIT);
+	atomic_dec(&folio->_mapcount);
+	i_mmap_unlock_write(kunit_mapping(k));
+	KUNIT_EXPECT_PTR_EQ(test, new, ERR_PTR(-EAGAIN));
 }
 
 /* Has a page until somebody else has waited for it for a while. */
@@ -596,6 +677,22 @@ static void rental_test_take_over(struct kunit *test)
 	kunit_check(test);
 }
 
+#ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH
+/* Nobody reads the old page any more when there is a new one. */
+static void rental_test_flush(struct kunit *test)
+{
+	struct folio *folio = kunit_isolated(test, 0);
+
+	folio_lock(folio);
+	current->tlb_ubc.flush_required = true; /* as if it was mapped */
+	KUNIT_EXPECT_TRUE(test, rental_take_over(folio));
+	KUNIT_EXPECT_FALSE(test, current->tlb_ubc.flush_required);
+	folio_unlock(folio);
+	node_stat_mod_folio(folio, NR_ISOLATED_FILE, -1);
+	folio_put(folio);
+}
+#endif
+
 static void rental_test_spared(struct kunit *test)
 {
 	struct folio *folio = kunit_read(test, 0, 0);
@@ -689,15 +786,22 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
 	KUNIT_CASE(rental_test_adaptive),
+	KUNIT_CASE(rental_test_adaptive_dirty),
+	KUNIT_CASE(rental_test_on_its_way),
+	KUNIT_CASE(rental_test_failed_long_ago),
 	KUNIT_CASE(rental_test_ranges),
 	KUNIT_CASE(rental_test_write),
 	KUNIT_CASE(rental_test_write_large),
 	KUNIT_CASE(rental_test_write_noclean),
+	KUNIT_CASE(rental_test_nowait_mapped),
 	KUNIT_CASE(rental_test_write_waits),
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_take_over),
+#ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH
+	KUNIT_CASE(rental_test_flush),
+#endif
 	KUNIT_CASE(rental_test_spared),
 	{}
 };

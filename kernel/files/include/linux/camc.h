@@ -50,7 +50,7 @@ void __camc_exit(struct task_struct *task);
 bool __camc_exec_begin(void);
 void camc_exec_failed(void);
 void __camc_exec(void);
-void camc_memcg_offline(struct mem_cgroup *memcg);
+void camc_memcg_reset(struct mem_cgroup *memcg);
 long camc_prctl(unsigned long op, unsigned long policy, unsigned long size, unsigned long zero);
 unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long prot,
 			unsigned long flags, unsigned long fd, unsigned long pgoff);
@@ -226,7 +226,7 @@ static inline void camc_fault_begin(void) { }
 static inline bool camc_exec_begin(void) { return false; }
 static inline void camc_exec_failed(void) { }
 static inline void camc_exec(void) { }
-static inline void camc_memcg_offline(struct mem_cgroup *memcg) { }
+static inline void camc_memcg_reset(struct mem_cgroup *memcg) { }
 static inline unsigned long camc_nr_free(void) { return 0; }
 static inline unsigned long camc_nr_free_node(int nid) { return 0; }
 

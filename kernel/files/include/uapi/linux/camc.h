@@ -38,8 +38,8 @@
  * struct camc_policy - what a thread may allocate from
  *
  * @flags: CAMC_STRICT and so on, none of them: 0
- * @nr_colors: with CAMC_AUTO how many to choose; else ignored by CAMC_SET. On return how many
- *	the thread has.
+ * @nr_colors: with CAMC_AUTO how many to choose; else ignored by CAMC_SET, but never more than
+ *	there is room for. On return how many the thread has.
  * @node: the NUMA node that CAMC_AUTO chooses of, and that one more color is looked for first
  * @nr_pages: CAMC_FILL: how many, on return how many there are; else 0
  * @colors: bit c % 64 of colors[c / 64] is color c. With CAMC_AUTO all 0; on return of every

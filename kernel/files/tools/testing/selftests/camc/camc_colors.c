@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -599,6 +600,26 @@ static void test_program(void)
 	unlink("/tmp/camc/inspected");
 }
 
+/* Without CAMC_FORK children have no colors, however they are made. */
+static void test_spawn(void)
+{
+	char *const argv[] = { "inspected", "--has", "0", NULL };
+	pid_t pid;
+
+	copy_program("/tmp/camc/inspected");
+	set_auto(1, CAMC_EXEC);
+	EXPECT(!posix_spawn(&pid, "/tmp/camc/inspected", NULL, NULL, argv, environ));
+	CHILD_OK(pid);
+	pid = MUST(vfork());
+	if (!pid) {
+		execv("/tmp/camc/inspected", argv);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+	EXPECT(nr_colors() == 1);
+	unlink("/tmp/camc/inspected");
+}
+
 static void test_fork(void)
 {
 	size_t size = some() / 4;
@@ -705,12 +726,25 @@ static void test_huge(void)
 	expect_pure(at, size);
 }
 
+/* KSM looks at all that is mergeable, so many times. */
+static void scan(int times)
+{
+	long full;
+	int i;
+
+	MUST(put("/sys/kernel/mm/ksm/sleep_millisecs", "0"));
+	MUST(put("/sys/kernel/mm/ksm/pages_to_scan", "1000"));
+	MUST(put("/sys/kernel/mm/ksm/run", "1"));
+	full = number("/sys/kernel/mm/ksm/full_scans");
+	for (i = 0; i < 3000 && number("/sys/kernel/mm/ksm/full_scans") < full + times; i++)
+		usleep(1000);
+	MUST(put("/sys/kernel/mm/ksm/run", "0"));
+}
+
 static void test_merged(void)
 {
 	size_t size = MIB(1);
-	int i;
 	char *at;
-	long full;
 
 	if (access("/sys/kernel/mm/ksm/run", F_OK))
 		skip("no KSM");
@@ -718,15 +752,32 @@ static void test_merged(void)
 	at = room(size);
 	memset(at, 0x5a, size);
 	MUST(madvise(at, size, MADV_MERGEABLE));
-	MUST(put("/sys/kernel/mm/ksm/sleep_millisecs", "0"));
-	MUST(put("/sys/kernel/mm/ksm/pages_to_scan", "1000"));
-	MUST(put("/sys/kernel/mm/ksm/run", "1"));
-	full = number("/sys/kernel/mm/ksm/full_scans");
-	for (i = 0; i < 3000 && number("/sys/kernel/mm/ksm/full_scans") < full + 3; i++)
-		usleep(1000);
-	MUST(put("/sys/kernel/mm/ksm/run", "0"));
+	scan(3);
 	expect_pure(at, size);
 	EXPECT(number("/sys/kernel/mm/ksm/pages_sharing") == 0);
+}
+
+/* Pages that wait for their like are of a color that is taken now: they must not go on waiting. */
+static void test_merged_before(void)
+{
+	size_t size = MIB(4), i;
+	char *at;
+
+	if (access("/sys/kernel/mm/ksm/run", F_OK))
+		skip("no KSM");
+	at = room(size);
+	for (i = 0; i < size; i += page)
+		*(size_t *)(at + i) = i + 1;
+	MUST(madvise(at, size, MADV_MERGEABLE));
+	MUST(put("/sys/kernel/mm/ksm/smart_scan", "0"));
+	scan(3);
+	EXPECT(number("/sys/kernel/mm/ksm/pages_unshared") > 0);
+	set_auto(1, 0);
+	scan(4);
+	MUST(put("/sys/kernel/mm/ksm/run", "2"));
+	EXPECT(number("/sys/kernel/mm/ksm/pages_unshared") == 0);
+	MUST(put("/sys/kernel/mm/ksm/run", "0"));
+	MUST(put("/sys/kernel/mm/ksm/smart_scan", "1"));
 }
 
 static void test_mmap(void)
@@ -824,7 +875,17 @@ static void test_cgroup(void)
 	for (int i = 0; stat_of("taken") && i < 5000; i++)
 		usleep(1000);
 	EXPECT(stat_of("taken") == 0);
-	MUST(put(CGROUP "/cgroup.subtree_control", "-memory"));
+	/* Disk bandwidth is controlled by memory: without memory it stays, and has no colors. */
+	if (!put(CGROUP "/cgroup.subtree_control", "+io")) {
+		mkdir(path, 0755);
+		MUST(put(CGROUP "/below/memory.colors", "7"));
+		MUST(put(CGROUP "/cgroup.subtree_control", "-memory"));
+		EXPECT(stat_of("taken") == 0);
+		MUST(put(CGROUP "/cgroup.subtree_control", "-io"));
+		MUST(rmdir(path));
+	} else {
+		MUST(put(CGROUP "/cgroup.subtree_control", "-memory"));
+	}
 	unlink("/tmp/camc/inspected");
 }
 
@@ -946,6 +1007,36 @@ static void test_strict_call(void)
 	errno = saved;
 	unlink("/tmp/camc/file");
 	EXPECT(ret == -1 && (errno == ENOMEM || errno == ENOSPC));
+}
+
+/* Compressed pages of a zram disk are the kernel's: they need no color. */
+static void test_strict_zram(void)
+{
+	char path[64], id[16], *buf, *at = room(MIB(1024));
+	int control = open("/sys/class/zram-control/hot_add", O_RDONLY), fd;
+	unsigned int failed = 0, number, i;
+
+	if (control < 0 || read(control, id, sizeof(id)) <= 0)
+		skip("no zram");
+	close(control);
+	number = atoi(id);
+	snprintf(path, sizeof(path), "/sys/block/zram%u/disksize", number);
+	MUST(put(path, "16M"));
+	snprintf(path, sizeof(path), "/dev/zram%u", number);
+	fd = MUST(open(path, O_RDWR | O_DIRECT));
+	buf = aligned_alloc(65536, 65536);
+	for (i = 0; i < 65536; i++)
+		buf[i] = random();
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	for (i = 0; i < 64; i++)
+		failed += pwrite(fd, buf, 65536, i * 65536) != 65536;
+	munmap(at, MIB(1));
+	close(fd);
+	snprintf(path, sizeof(path), "%u", number);
+	put("/sys/class/zram-control/hot_remove", path);
+	EXPECT(failed == 0);
 }
 
 /* A task at its end, which tries again and again, leaves alone what others have collected. */
@@ -1418,10 +1509,12 @@ static const struct {
 	{ test_limit, "unprivileged tasks have no more colors than the limit" },
 	{ test_anonymous, "anonymous pages have the colors, each color its share" },
 	{ test_program, "all of a program that is started has the colors" },
+	{ test_spawn, "spawned programs have no colors without CAMC_FORK" },
 	{ test_fork, "children have the colors if the policy says so, and their copies too" },
 	{ test_threads, "threads share colors, and the last one gives them back" },
 	{ test_huge, "there are no huge pages" },
 	{ test_merged, "KSM leaves colored pages alone" },
+	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_pinned, "pages that are pinned for long have the colors" },
 	{ test_mmap, "the mmap() call of the paper colors a task" },
 	{ test_cgroup, "programs in a cgroup have its colors" },
@@ -1431,6 +1524,7 @@ static const struct {
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
+	{ test_strict_zram, "who has used up his colors can write to zram" },
 	{ test_strict_call, "a system call of such a task fails" },
 	{ test_others, "such a task leaves alone what others have collected" },
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
@@ -1476,6 +1570,7 @@ static void prepare(void)
 	mkdir(CGROUPS, 0755);
 	if (!mount("cgroup", CGROUPS, "cgroup2", 0, NULL)) {
 		put(CGROUPS "/cgroup.subtree_control", "+memory");
+		put(CGROUPS "/cgroup.subtree_control", "+io");
 		mkdir(CGROUP, 0755);
 	}
 	zram = open("/sys/class/zram-control/hot_add", O_RDONLY);
