@@ -320,7 +320,7 @@ static void rental_test_home_while_taken(struct kunit *test)
 	struct folio *folio = kunit_alloc(k, 0, false);
 	struct page *page;
 
-	kunit_put_later(k, folio);
+	kunit_put_later(k, folio, 50);
 	page = kunit_take(k, KUNIT_FRAMES);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	kunit_check(test);
