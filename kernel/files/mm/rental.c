@@ -149,8 +149,7 @@ unsigned long __rental_nr_lent(void)
 
 	for (i = 0; i < nr; i++)
 		sum += data_race(rental_areas[i]->nr_lent); /* a sum of numbers that change */
-	/* Those that are mlocked are on no list of files. */
-	return sum - min(sum, global_node_page_state(NR_UNEVICTABLE));
+	return sum;
 }
 
 unsigned long __rental_nr_spared(int nid)
@@ -161,7 +160,7 @@ unsigned long __rental_nr_spared(int nid)
 	for (i = 0; i < nr; i++)
 		if (rental_nid(rental_areas[i]) == nid && rental_has_room(rental_areas[i]))
 			sum += data_race(rental_areas[i]->nr_lent); /* as above */
-	return sum - min(sum, node_page_state(NODE_DATA(nid), NR_UNEVICTABLE));
+	return sum;
 }
 
 /* Memory failures are rare enough to look only after the first. */
