@@ -417,6 +417,7 @@ static void rental_test_adaptive_dirty(struct kunit *test)
 	folio_attach_private(folio, k);
 	folio_mark_dirty(folio);
 	folio_unlock(folio);
+	lru_add_drain_all();
 	folio_activate(folio);
 	folio_put(folio);
 	lru_add_drain_all();
