@@ -1228,7 +1228,7 @@ static void test_cma(void)
 	snprintf(path, sizeof(path), "%salloc", dir);
 	snprintf(text, sizeof(text), "%lu", pages / 16);
 	/* until there was something to move */
-	for (int i = 0; i < 12 && stat_of("kept") == kept; i++)
+	for (int i = 0; i < 16 && stat_of("kept") == kept; i++)
 		taken += put(path, text) > 0 ? pages / 16 : 0;
 	printf("# %lu of its pages were in the area, %ld taken; kept %ld, lost %ld\n", inside,
 	       taken, stat_of("kept") - kept, stat_of("lost") - lost);
