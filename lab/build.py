@@ -67,7 +67,7 @@ FLAVOURS = {
         Flavour(
             "camc-debug",
             "debug with memory coloring",
-            (*PLAIN, *OURS, *systems.CAMC.fragments, "debug"),
+            (*PLAIN, *OURS, *systems.CAMC.fragments, "debug", "io"),
             kernel_args=("panic_on_warn=1",),
             objects=1800,
             seconds=600,

@@ -336,6 +336,60 @@ bool __rental_free(struct page *page, unsigned int order)
 /* ------ one folio for another ----------------------------------------- */
 
 /*
+ * Faults that wait for the lock of a lent folio. Two who store to the same page would each wait
+ * until the other has no reference. But theirs keep nothing where it is: with the lock they look
+ * whether the folio is in the page cache still. So who has the lock puts these references, and
+ * takes them again before he unlocks it.
+ */
+struct rental_waiter {
+	struct list_head list;
+	struct folio *folio;
+};
+
+static LIST_HEAD(rental_waiters);
+static DEFINE_SPINLOCK(rental_waiters_lock); /* innermost */
+
+static void rental_folio_lock(struct folio *folio)
+{
+	struct rental_waiter waiter = { .folio = folio };
+
+	if (folio_trylock(folio))
+		return;
+	spin_lock(&rental_waiters_lock);
+	list_add(&waiter.list, &rental_waiters);
+	spin_unlock(&rental_waiters_lock);
+	folio_lock(folio);
+	spin_lock(&rental_waiters_lock);
+	list_del(&waiter.list);
+	spin_unlock(&rental_waiters_lock);
+}
+
+bool __rental_lock(struct folio *folio)
+{
+	/* All who wait for a read are woken at its end, who wait for the lock one by one. */
+	if (!folio_test_uptodate(folio) && folio_wait_locked_killable(folio))
+		return false;
+	/* What is not going to be replaced may be locked for long. */
+	if (!folio_test_uptodate(folio) || folio_test_dirty(folio) || folio_test_writeback(folio))
+		return false;
+	rental_folio_lock(folio);
+	return true;
+}
+
+/* How many wait for the lock of a folio, which the caller has: they wait until he unlocks it. */
+static int rental_nr_waiters(const struct folio *folio)
+{
+	const struct rental_waiter *waiter;
+	int nr = 0;
+
+	spin_lock(&rental_waiters_lock);
+	list_for_each_entry(waiter, &rental_waiters, list)
+		nr += waiter->folio == folio;
+	spin_unlock(&rental_waiters_lock);
+	return nr;
+}
+
+/*
  * Put @new where @old is in the page cache: both locked, of one size; @old is isolated from the
  * LRU, with one reference for that. False if somebody else has a reference, who may rely on it
  * to keep the folio where it is.
@@ -361,11 +415,13 @@ static bool rental_exchange(struct folio *old, struct folio *new)
 
 /*
  * Put @new, of other memory, in the place of a lent folio that is locked and to which the caller
- * has the only reference: true, and @new is locked. False if @old has to stay for now.
+ * has the only reference, but for those of rental_waiters: true, and @new is locked. False if @old
+ * has to stay for now.
  */
 static bool rental_replace(struct folio *old, struct folio *new)
 {
 	bool mapped = folio_mapped(old), mlocked = folio_test_mlocked(old), done;
+	int waiters;
 
 	/* What its filesystem notes about a dirty folio has to move with it: rental_migrate() */
 	if (folio_test_dirty(old))
@@ -379,7 +435,12 @@ static bool rental_replace(struct folio *old, struct folio *new)
 	folio_put(old); /* the one of the isolation is the caller's */
 	if (mapped)
 		try_to_migrate(old, TTU_SYNC);
+	waiters = rental_nr_waiters(old);
+	if (waiters)
+		folio_ref_sub(old, waiters);
 	done = rental_exchange(old, new);
+	if (waiters)
+		folio_ref_add(old, waiters);
 	if (done)
 		trace_rental_replace(old, new);
 	else
@@ -474,7 +535,7 @@ vm_fault_t __rental_fault(struct folio *folio)
 {
 	struct folio *new = NULL;
 
-	folio_lock(folio);
+	rental_folio_lock(folio);
 	if (folio->mapping) {
 		new = rental_to_write(folio, false);
 		if (new != folio) {

@@ -606,6 +606,54 @@ static void rental_test_fault(struct kunit *test)
 	kunit_check(test);
 }
 
+static int kunit_fault(void *folio)
+{
+	vm_fault_t ret = rental_fault(folio);
+
+	folio_put(folio);
+	return ret != VM_FAULT_NOPAGE;
+}
+
+/* Other faults wait for the lock, with references: they do not keep the page where it is. */
+static void rental_test_two_faults(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0), *new;
+	struct task_struct *others[2];
+	unsigned int ms = 0;
+	int i;
+
+	lru_add_drain_all();
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		others[i] = kthread_create(kunit_fault, folio, "rental-kunit");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(others[i]));
+		get_task_struct(others[i]);
+		folio_get(folio);
+	}
+	folio_lock(folio);
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		wake_up_process(others[i]);
+	while (rental_nr_waiters(folio) < 2 && ms++ < 10000)
+		msleep(1);
+	/* who has it otherwise does, and then they have theirs still */
+	new = filemap_alloc_folio(GFP_KERNEL, 0);
+	KUNIT_ASSERT_NOT_NULL(test, new);
+	folio_get(folio);
+	KUNIT_EXPECT_FALSE(test, rental_replace(folio, new));
+	folio_put(folio);
+	folio_put(new);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 4); /* the page cache's, too */
+	new = rental_before_write(folio, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	folio_unlock(new);
+	folio_put(new);
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		KUNIT_EXPECT_EQ(test, kthread_stop_put(others[i]), 0);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	kunit_check(test);
+}
+
 /* Who holds a page keeps it where it is, but for no longer than he holds it. */
 static void rental_test_slipped(struct kunit *test)
 {
@@ -798,6 +846,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write_waits),
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
+	KUNIT_CASE(rental_test_two_faults),
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_take_over),
 #ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH

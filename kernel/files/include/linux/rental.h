@@ -33,6 +33,7 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp,
 			     unsigned int order, bool write);
 bool __rental_free(struct page *page, unsigned int order);
 struct folio *__rental_before_write(struct folio *folio, bool nowait);
+bool __rental_lock(struct folio *folio);
 vm_fault_t __rental_fault(struct folio *folio);
 void __rental_dirtied(struct folio *folio);
 bool __rental_take_over(struct folio *folio);
@@ -86,6 +87,22 @@ static inline bool rental_free(struct page *page, unsigned int order)
 static inline struct folio *rental_before_write(struct folio *folio, bool nowait)
 {
 	return rental_lent(&folio->page) ? __rental_before_write(folio, nowait) : folio;
+}
+
+/**
+ * rental_lock() - a fault waits for the lock of a folio
+ * @folio: of the page cache, or it was; referenced
+ *
+ * If it is lent, somebody who has the lock may be about to replace it before it is written to,
+ * which the caller's reference does not keep him from. So the caller must look, when he has the
+ * lock, whether it is in the page cache still.
+ *
+ * Context: may sleep, until a read ends or he is killed, then until the lock is free. Return: true
+ * if @folio is locked; false if that is not worth the trouble.
+ */
+static inline bool rental_lock(struct folio *folio)
+{
+	return rental_lent(&folio->page) && __rental_lock(folio);
 }
 
 /**

@@ -17,7 +17,9 @@
 #include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +47,9 @@
 #define SIZE		(PAGE(PAGES) - 1000)	/* the last page is not full */
 #define SWAP_FILE	MIB(4)
 #define SWAPPED		KIB(512)
+#define WRITERS		4
+#define WRITTEN_ROUNDS	9
+#define SELDOM		20	/* of so many pages one */
 
 static const struct kind *kind;
 static struct volume volume;
@@ -469,6 +474,62 @@ static void map_watched(void)
 	MUST(write(from_parent[1], &byte, 1));
 	wait_for(pid);
 	check();
+}
+
+/*
+ * Several threads are at the same page at the same moment, and each waits for the others'
+ * reference. Who loses his CPU before he waits for the lock is not waited for long: seldom.
+ */
+static atomic_uint writers_came;
+
+static void *write_with_others(void *arg)
+{
+	unsigned long self = (unsigned long)arg;
+	size_t len = page_size / WRITERS;
+
+	for (unsigned int page = 0; page < PAGES - 1; page++) {
+		off_t off = PAGE(page) + self * len;
+
+		atomic_fetch_add(&writers_came, 1);
+		while (atomic_load(&writers_came) < (page + 1) * WRITERS)
+			sched_yield();
+		memcpy(shared_map + off, file.model + off, len);
+	}
+	return NULL;
+}
+
+static void map_by_threads(void)
+{
+	pthread_t threads[WRITERS];
+	unsigned long slipped;
+
+	file_new();
+	slipped = count_of("slipped");
+	for (unsigned int round = 0; round < WRITTEN_ROUNDS; round++) {
+		stamp(file.model, 0, PAGE(PAGES - 1), 1, 2 + round);
+		mark(0, PAGE(PAGES - 1));
+		shared_map = map_shared();
+		/* a fault on a page that is there, one that finds it, one that reads it */
+		if (round % 3 == 1) {
+			touch(shared_map);
+		} else if (round % 3 == 2) {
+			forget(file.fd);
+			file.others_stay = false;
+		}
+		atomic_store(&writers_came, 0);
+		for (unsigned long i = 0; i < WRITERS; i++)
+			if (pthread_create(&threads[i], NULL, write_with_others, (void *)i))
+				fail("no thread");
+		for (unsigned int i = 0; i < WRITERS; i++)
+			pthread_join(threads[i], NULL);
+		file.held = true;
+		check();
+		lend();
+	}
+	slipped = count_of("slipped") - slipped;
+	diag("%lu pages were written to in the area", slipped);
+	if (slipped > WRITTEN_ROUNDS * PAGES / SELDOM)
+		fail("that is not seldom");
 }
 
 static void map_made_writable(void)
@@ -1330,6 +1391,7 @@ static const struct test {
 	{ map_two_processes, "mappings of two processes" },
 	{ map_after_fork, "a mapping that was inherited" },
 	{ map_watched, "one process while another has the pages mapped" },
+	{ map_by_threads, "threads that are at the same page at the same moment" },
 	{ map_made_writable, "a mapping that was made writable" },
 	{ map_populated, "MADV_POPULATE_WRITE" },
 	{ map_locked, "a mapping that is mlocked" },
