@@ -634,7 +634,7 @@ static void rental_test_two_faults(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(others); i++)
 		wake_up_process(others[i]);
 	while (rental_nr_waiters(folio) < 2 && ms++ < 10000)
-		msleep(1);
+		usleep_range(1000, 2000);
 	/* who has it otherwise does, and then they have theirs still */
 	new = filemap_alloc_folio(GFP_KERNEL, 0);
 	KUNIT_ASSERT_NOT_NULL(test, new);
