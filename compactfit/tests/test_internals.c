@@ -163,6 +163,11 @@ static void pages_lost(void)
 	heap->handle_pages--;
 }
 
+static void slots_not_marked(void)
+{
+	cf_page(heap, heap->fresh_slot >> heap->page_shift)->list = CF_FULL;
+}
+
 static const struct breakage breakages[] = {
 	{ "a free block is not pinned", pin_bit_of_free, CF_MOVING },
 	{ "a block's slot says where the block is", slot_elsewhere, CF_MOVING },
@@ -187,6 +192,7 @@ static const struct breakage breakages[] = {
 	{ "a large object has its tail", tail_lost, CF_MOVING },
 	{ "a tail is pinned if its object is", tail_unpinned, CF_MOVING },
 	{ "the heap's counts are those of its large objects", pages_lost, CF_MOVING },
+	{ "pages of slots are marked, and no others", slots_not_marked, CF_MOVING },
 	{ "a slot on the list of free slots is free", slot_not_free, CF_MOVING },
 	{ "each slot is an object's or free", slot_lost, CF_MOVING },
 	{ "each block-frame is an object's or free", frame_lost, CF_NONMOVING },
