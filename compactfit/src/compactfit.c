@@ -61,7 +61,7 @@
 #define CF_PAPER_PAGES_FROM (1u << 20) /* bytes of a heap that chooses the paper's pages */
 #define CF_LARGE_PAGES_FROM (6u << 20) /* bytes of a heap that chooses pages above the paper's */
 #define CF_ASIDE 8u /* blocks of a page that are described outside of it, at most */
-#define CF_ASIDE_ABOVE 2048u /* bytes of a page from which on; those of smaller ones: one block */
+#define CF_ASIDE_FROM 2048u /* bytes of a page from which on; of smaller ones one, in the header */
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -169,12 +169,18 @@ struct cf_page {
 	uint32_t where; /* its first word */
 	uint32_t meta; /* where the bitmaps and then the references are */
 	uint32_t page; /* its number */
+	/*
+	 * A page of one block is on no list while that is used. If the page is small, bitmaps and
+	 * reference are these three words then: so cf_row_full() finds that no page was before it,
+	 * as no object is pinned.
+	 */
 	uint32_t next; /* page numbers, 0: none */
 	uint32_t prev;
+	uint32_t single;
+	cf_count pinned;
 	cf_count list;
 	cf_count used;
 	cf_rows rows_used; /* rows with a used block; the words of the others are not initialised */
-	cf_count pinned;
 	cf_rows rows_free; /* rows of the bitmap with a free block */
 	cf_rows rows_movable; /* rows with a used one that is not pinned */
 };
@@ -257,6 +263,7 @@ struct cf_heap {
 	struct cf_ring *ring;
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
 	uint32_t aside_words; /* of each page: room for bitmaps and references of few blocks */
+	uint32_t aside_step; /* words from those of one page to those of the next */
 	struct cf_page no_page; /* looks as if its first row had yet to be begun */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
@@ -2694,7 +2701,7 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
  */
 const char *cf_verify(struct cf_heap *heap)
 {
-	uint32_t page, i, slot, objects = 0, listed[CF_SLOTS + 1] = { 0 };
+	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS + 1] = { 0, 0, 0 };
 	uint32_t others = 0, of_slots = 0, total = 0;
 	uint32_t slots = heap->fresh_slot ?
 		(heap->end_slot - heap->fresh_slot) / heap->slot_words : 0;
@@ -2713,7 +2720,8 @@ const char *cf_verify(struct cf_heap *heap)
 		wrong = cf_verify_page(heap, header, &census);
 		objects += header->used;
 		total += header->used;
-		listed[header->list]++;
+		if (!wrong)
+			listed[header->list]++;
 	}
 	for (i = 0; i < heap->nr_classes && !wrong; i++) {
 		struct cf_class *class = &cf_classes(heap)[i];
@@ -2803,7 +2811,7 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	class->units = more > units ? more : units;
 	/* of those aside the place is known later, see cf_lay_out() */
 	class->meta = meta ? words - meta / 4 : 0;
-	class->meta_step = meta ? words : heap->aside_words;
+	class->meta_step = meta ? words : heap->aside_step;
 	rows = (class->per_page + 31) / 32;
 	class->half = (cf_count)(class->per_page / 2);
 	class->rows_all = (cf_rows)-1 >> (CF_MAX_ROWS - rows);
@@ -2871,10 +2879,18 @@ static size_t cf_make_classes(struct cf_heap *heap, const struct cf_config *conf
 	return end;
 }
 
+/* Is what describes few blocks in the headers, or behind all of them? */
+static bool cf_aside_in_header(const struct cf_heap *heap)
+{
+	return heap->page_bytes < CF_ASIDE_FROM;
+}
+
 /* What is kept of a page outside of it. */
 static size_t cf_header_bytes(const struct cf_heap *heap)
 {
-	return sizeof(struct cf_page) + 4 * (size_t)heap->aside_words;
+	size_t aside = cf_aside_in_header(heap) ? 0 : 4 * (size_t)heap->aside_words;
+
+	return sizeof(struct cf_page) + aside;
 }
 
 /*
@@ -2950,10 +2966,12 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes, size_t own)
 	heap->pages = pages;
 	heap->free_pages = pages;
 	heap->headers = own - heap->first_page * sizeof(struct cf_page);
-	aside = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+	own += cf_aside_in_header(heap) ? offsetof(struct cf_page, next) :
+					  pages * sizeof(struct cf_page);
+	aside = (uint32_t)(own / 4);
 	for (i = 0; i < heap->nr_classes; i++)
 		if (!cf_classes(heap)[i].meta)
-			cf_classes(heap)[i].meta = aside - heap->first_page * heap->aside_words;
+			cf_classes(heap)[i].meta = aside - heap->first_page * heap->aside_step;
 	return true;
 }
 
@@ -3056,7 +3074,9 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->stamp = config->seed * 0x9e3779b1u + (uint32_t)(start >> 8) * 0x85ebca6bu;
 	heap->stamp &= ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
-	heap->aside_words = cf_meta_bytes(page_size >= CF_ASIDE_ABOVE ? CF_ASIDE : 1) / 4;
+	heap->aside_words = cf_meta_bytes(cf_aside_in_header(heap) ? 1 : CF_ASIDE) / 4;
+	heap->aside_step = cf_aside_in_header(heap) ? sizeof(struct cf_page) / 4 :
+						      heap->aside_words;
 	own = cf_make_classes(heap, config, size);
 	if (!own)
 		return NULL;
