@@ -471,7 +471,7 @@ CF_INLINE void cf_blank_page(struct cf_page *header)
  * A page that will have no objects, but slots, or a piece of a large one: with what cf_locate()
  * reads of any page, as a handle that somebody made up may lead here.
  */
-CF_INLINE struct cf_page *cf_take_plain_page(struct cf_heap *heap, enum cf_list list)
+CF_INLINE struct cf_page *cf_take_plain_page(struct cf_heap *heap, uint32_t list)
 {
 	struct cf_page *header = cf_take_page(heap);
 
@@ -1380,7 +1380,7 @@ CF_INLINE int cf_allocate_moving(struct cf_heap *heap, struct cf_class *class, b
 	CF_HIDE(header); /* what was read of it is not kept: fewer registers to save */
 	blocks = cf_place(heap, class, header, row, slot, wide, handle);
 	/* Whether the row is full nobody can guess: no branch for that. The page seldom is. */
-	header->rows_free ^= (cf_rows)!blocks << row;
+	header->rows_free ^= (cf_rows)(blocks ? 0u : 1u) << row;
 	if (CF_UNLIKELY(!header->rows_free))
 		return cf_row_full(heap, class, header);
 	return CF_OK;
@@ -2714,7 +2714,7 @@ const char *cf_verify(struct cf_heap *heap)
 
 		if (!header->used) {
 			others++;
-			of_slots += header->list == CF_SLOTS;
+			of_slots += header->list == CF_SLOTS ? 1u : 0u;
 			continue;
 		}
 		wrong = cf_verify_page(heap, header, &census);
