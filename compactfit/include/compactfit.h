@@ -114,7 +114,7 @@ struct cf_config {
 	bool deferred;
 	/*
 	 * 8 bytes an object instead of 4 for its slot: no stale handle is accepted, ever. Heaps
-	 * above 8 MiB are wide anyway. A free takes 25 instructions more.
+	 * above 8 MiB are wide anyway. A free takes 14 instructions more, a malloc 7.
 	 */
 	bool wide;
 	/*

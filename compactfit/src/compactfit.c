@@ -25,7 +25,7 @@
  *
  * How an object is reached: its handle names a slot, the slot says where its block is, and the
  * block's reference names the slot again. So a handle that somebody made up is found out: the two
- * do not agree.
+ * do not agree. A fast free in a wide heap makes sure of the slot itself instead.
  *
  * An allocation takes a slot, and a block of the size-class's open page, the last one on its list
  * of pages that are not full. A free gives both back. If it made a full page not full, and the
@@ -43,6 +43,8 @@
 #define CF_FREE 0x80000000u /* in a slot: free; the rest is the next free slot */
 #define CF_PIN_BITS 3
 #define CF_WIDE_STAMP_ONE (1u << CF_PIN_BITS) /* in a wide heap */
+/* Bits that no handle has there: a slot takes two words, a stamp is above the pins. */
+#define CF_WIDE_NEVER ((uint64_t)(CF_WIDE_STAMP_ONE - 1) << 32 | 1)
 #define CF_TAIL (CF_MAX_PINS + 1) /* as a number of pins: a tail, its spine's alone */
 #define CF_LARGE (CF_MAX_PINS + 2) /* a spine; the number of pins is in there */
 #define CF_WIDE_ABOVE (8u << 20) /* bytes of a heap above which 32 bits make too short a stamp */
@@ -59,7 +61,7 @@
 #define CF_PAPER_PAGES_FROM (1u << 20) /* bytes of a heap that chooses the paper's pages */
 #define CF_LARGE_PAGES_FROM (6u << 20) /* bytes of a heap that chooses pages above the paper's */
 #define CF_ASIDE 8u /* blocks of a page that are described outside of it, at most */
-#define CF_ASIDE_ABOVE 2048u /* bytes of a page from which on; those of smaller ones: one block */
+#define CF_ASIDE_FROM 2048u /* bytes of a page from which on; of smaller ones one, in the header */
 
 #define CF_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CF_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -112,13 +114,15 @@ typedef uint16_t cf_count;
 #endif
 
 /*
- * The lists of a size-class's pages. Pages that are full are on none, as nobody ever looks for one.
+ * The lists of a size-class's pages. Pages that are full are on none, as nobody ever looks for one,
+ * nor are those of slots; these are told by their mark from all others.
  */
 enum cf_list {
 	CF_NOT_FULL, /* an object of it can be moved */
 	CF_STUCK, /* not full, all objects pinned */
 	CF_NR_LISTS,
 	CF_FULL = CF_NR_LISTS,
+	CF_SLOTS,
 };
 
 /*
@@ -165,12 +169,18 @@ struct cf_page {
 	uint32_t where; /* its first word */
 	uint32_t meta; /* where the bitmaps and then the references are */
 	uint32_t page; /* its number */
+	/*
+	 * A page of one block is on no list while that is used. If the page is small, bitmaps and
+	 * reference are these three words then: so cf_row_full() finds that no page was before it,
+	 * as no object is pinned.
+	 */
 	uint32_t next; /* page numbers, 0: none */
 	uint32_t prev;
+	uint32_t single;
+	cf_count pinned;
 	cf_count list;
 	cf_count used;
 	cf_rows rows_used; /* rows with a used block; the words of the others are not initialised */
-	cf_count pinned;
 	cf_rows rows_free; /* rows of the bitmap with a free block */
 	cf_rows rows_movable; /* rows with a used one that is not pinned */
 };
@@ -221,10 +231,12 @@ struct cf_heap {
 	uint32_t begun_pages; /* the others were never used */
 	uint32_t pages;
 	uint32_t words; /* of the heap */
-	/* The same and page_bytes, of moving heaps without lock hooks and remote frees; else 0. */
+	/*
+	 * The same and page_bytes, of moving heaps without lock hooks and remote frees; else 0. Of
+	 * wide ones page_bytes alone.
+	 */
 	uint32_t fast_words;
 	uint32_t fast_size;
-	uint32_t wide_words;
 	uint32_t wide_size;
 	bool wide;
 	bool nonmoving;
@@ -251,6 +263,7 @@ struct cf_heap {
 	struct cf_ring *ring;
 	size_t headers; /* bytes from the heap to the header of page 0, if there were one */
 	uint32_t aside_words; /* of each page: room for bitmaps and references of few blocks */
+	uint32_t aside_step; /* words from those of one page to those of the next */
 	struct cf_page no_page; /* looks as if its first row had yet to be begun */
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
@@ -458,11 +471,12 @@ CF_INLINE void cf_blank_page(struct cf_page *header)
  * A page that will have no objects, but slots, or a piece of a large one: with what cf_locate()
  * reads of any page, as a handle that somebody made up may lead here.
  */
-CF_INLINE struct cf_page *cf_take_plain_page(struct cf_heap *heap)
+CF_INLINE struct cf_page *cf_take_plain_page(struct cf_heap *heap, uint32_t list)
 {
 	struct cf_page *header = cf_take_page(heap);
 
 	cf_blank_page(header);
+	header->list = (cf_count)list;
 	header->class = heap->classes;
 	return header;
 }
@@ -488,7 +502,7 @@ static void cf_give_page(struct cf_heap *heap, struct cf_page *header)
  */
 CF_INLINE void cf_more_slots(struct cf_heap *heap)
 {
-	struct cf_page *header = cf_take_plain_page(heap);
+	struct cf_page *header = cf_take_plain_page(heap, CF_SLOTS);
 
 	heap->handle_pages++;
 	heap->end_slot = header->where + heap->page_mask + 1;
@@ -640,20 +654,6 @@ CF_INLINE void cf_set_ref(struct cf_heap *heap, uint32_t *refs, uint32_t index, 
 		refs[index] = slot | tag;
 	}
 }
-
-#if CF_WITH_FAST
-/*
- * Is it the reference of the handle's object, and is that not pinned? A free needs both. Narrow,
- * one comparison asks both. Wide, the slot is one if it is in the reference.
- */
-CF_INLINE bool cf_ref_is(struct cf_heap *heap, const uint32_t *refs, uint32_t index, uint32_t slot,
-			 uint32_t stamp, bool wide)
-{
-	if (wide)
-		return refs[index] == slot && *cf_tag(heap, slot) == stamp;
-	return refs[index] == (slot | stamp);
-}
-#endif
 
 /* The slot of the block; *tag is set to its object's tag. */
 CF_INLINE uint32_t cf_get_ref(struct cf_heap *heap, const uint32_t *refs, uint32_t index,
@@ -859,6 +859,13 @@ CF_INLINE uint32_t cf_where(const struct cf_class *class, const struct cf_page *
 			    uint32_t index)
 {
 	return header->where + index * class->units;
+}
+
+/* The block that begins there: divided by the units of a block. */
+CF_INLINE uint32_t cf_index(const struct cf_class *class, const struct cf_page *header,
+			    uint32_t where)
+{
+	return ((where - header->where) * class->inverse) >> 16;
 }
 
 /*
@@ -1228,11 +1235,11 @@ CF_INLINE void cf_bind(struct cf_heap *heap, struct cf_class *class, struct cf_p
 }
 
 /*
- * Take a block of the open page for an object, bind them, and mark the block used. What may be left
- * to do is called last, so that it needs few registers.
+ * Take a block of the open page for an object, bind them, and mark the block used. Returns the
+ * row's free blocks.
  */
-CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
-		       uint32_t row, uint32_t slot, bool wide, cf_handle *handle)
+CF_INLINE uint32_t cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+			    uint32_t row, uint32_t slot, bool wide, cf_handle *handle)
 {
 	uint32_t *meta = cf_word(heap, header->meta);
 	uint32_t blocks = meta[row], index = row * 32 + cf_lowest(blocks);
@@ -1241,7 +1248,14 @@ CF_INLINE int cf_place(struct cf_heap *heap, struct cf_class *class, struct cf_p
 	cf_bind(heap, class, header, meta, index, slot, wide, handle);
 	blocks &= blocks - 1;
 	meta[row] = blocks;
-	if (CF_UNLIKELY(!blocks))
+	return blocks;
+}
+
+/* The same where it is not done often. What may be left to do is called last. */
+CF_INLINE int cf_place_last(struct cf_heap *heap, struct cf_class *class, struct cf_page *header,
+			    uint32_t row, uint32_t slot, cf_handle *handle)
+{
+	if (CF_UNLIKELY(!cf_place(heap, class, header, row, slot, heap->wide, handle)))
 		return cf_row_full(heap, class, header);
 	return CF_OK;
 }
@@ -1276,7 +1290,7 @@ CF_SELDOM int cf_allocate_frames(struct cf_heap *heap, struct cf_class *class, b
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
 	slot = cf_take_slot(heap, heap->wide);
 	heap->free_frames--;
-	cf_place(heap, class, header, row, slot, heap->wide, handle);
+	cf_place_last(heap, class, header, row, slot, handle);
 	/* The slot's own block-frame is the object's first one. */
 	where = *cf_word(heap, slot);
 	*cf_word(heap, where) = slot;
@@ -1294,13 +1308,12 @@ CF_SELDOM int cf_allocate_open(struct cf_heap *heap, struct cf_class *class, cf_
 	struct cf_page *header = class->open;
 	uint32_t row;
 
-	if (CF_WITH_PINS && header == &heap->no_page)
+	if (CF_WITH_PINS && !header->page)
 		header = cf_open_stuck(heap, class);
 	row = cf_lowest_row(header->rows_free);
 	if (!(header->rows_movable >> row & 1))
 		cf_begin_row(class, header, cf_word(heap, header->meta), row);
-	return cf_place(heap, class, header, row, cf_take_slot(heap, heap->wide), heap->wide,
-			handle);
+	return cf_place_last(heap, class, header, row, cf_take_slot(heap, heap->wide), handle);
 }
 
 /*
@@ -1340,7 +1353,8 @@ CF_SELDOM int cf_allocate_begin(struct cf_heap *heap, struct cf_class *class, cf
  */
 CF_SELDOM int cf_allocate_slots(struct cf_heap *heap, struct cf_class *class, cf_handle *handle)
 {
-	if (heap->free_pages < 1u + (class->open == &heap->no_page && !class->last[CF_STUCK]))
+	if (heap->free_pages < 2 && (!heap->free_pages || (class->open == &heap->no_page &&
+							   !class->last[CF_STUCK])))
 		return cf_refuse(handle);
 	cf_more_slots(heap);
 	return cf_allocate_begin(heap, class, handle);
@@ -1356,14 +1370,20 @@ CF_INLINE int cf_allocate_moving(struct cf_heap *heap, struct cf_class *class, b
 				 cf_handle *handle)
 {
 	struct cf_page *header = class->open;
-	uint32_t row = cf_lowest_row(header->rows_free), slot = heap->free_slot;
+	uint32_t row = cf_lowest_row(header->rows_free), slot, blocks;
 
-	if (CF_UNLIKELY(!slot))
+	if (CF_UNLIKELY(!heap->free_slot))
 		return cf_allocate_slots(heap, class, handle);
 	if (CF_UNLIKELY(!(header->rows_movable >> row & 1)))
 		return cf_allocate_begin(heap, class, handle);
 	slot = cf_take_slot(heap, wide);
-	return cf_place(heap, class, header, row, slot, wide, handle);
+	CF_HIDE(header); /* what was read of it is not kept: fewer registers to save */
+	blocks = cf_place(heap, class, header, row, slot, wide, handle);
+	/* Whether the row is full nobody can guess: no branch for that. The page seldom is. */
+	header->rows_free ^= (cf_rows)(blocks ? 0u : 1u) << row;
+	if (CF_UNLIKELY(!header->rows_free))
+		return cf_row_full(heap, class, header);
+	return CF_OK;
 }
 
 /* The general malloc of an object up to a page, once for all of its callers. */
@@ -1400,11 +1420,8 @@ CF_INLINE bool cf_locate(struct cf_heap *heap, uint32_t slot, struct cf_object *
 		return false;
 	header = cf_page(heap, page);
 	class = (struct cf_class *)((char *)heap + header->class);
-	/*
-	 * Divided by the units of a block. A place within a block gives that block's index, and its
-	 * reference will not agree.
-	 */
-	object->index = ((where - header->where) * class->inverse) >> 16;
+	/* A place within a block gives that block's index, and its reference will not agree. */
+	object->index = cf_index(class, header, where);
 	object->header = header;
 	object->class = class;
 	object->where = where;
@@ -1605,7 +1622,7 @@ static int cf_allocate_large(struct cf_heap *heap, size_t align, size_t size, ui
 	spine[CF_SPINE_TAIL_STAMP] = tail.stamp;
 	heap->large_pages += pages - without;
 	for (i = without; i < pages; i++) {
-		header = cf_take_plain_page(heap);
+		header = cf_take_plain_page(heap, CF_FULL);
 		spine[CF_SPINE_FIRST + i] = header->page;
 		if (cf_is_nonmoving(heap))
 			cf_take_frames(heap, header->where, 0, heap->page_mask + 1);
@@ -2062,48 +2079,65 @@ CF_SELDOM int cf_free_any(struct cf_heap *heap, uint64_t number)
 }
 
 #if CF_WITH_FAST
-CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number);
-
 /*
- * cf_free_any() in a moving heap without lock hooks and remote frees, for an object that is not
- * pinned, nor a spine or a tail: all of these have more in their references than slot and stamp. In
- * any other case the general way finds out what there is to say. The first test finds a heap that
- * is not fast, too.
+ * Wide: is this a slot that some object had or has? Any number may be asked about. What is in such
+ * a slot is believed: that it is free, or where its object is. So the block's reference is not
+ * looked at, which saves a cache miss in a large heap.
  */
-CF_INLINE int cf_free_fast(struct cf_heap *heap, uint64_t number, uint32_t words, bool wide)
+CF_INLINE bool cf_is_slot(struct cf_heap *heap, uint32_t slot)
 {
-	uint32_t slot = (uint32_t)number, stamp = (uint32_t)(number >> 32);
-	struct cf_object object;
+	uint32_t page = slot >> heap->page_shift;
 
-	if (CF_UNLIKELY(slot >= words || stamp & heap->stamp_low ||
-			!cf_locate(heap, slot, &object) ||
-			!cf_ref_is(heap, object.meta + object.class->refs, object.index, slot,
-				   stamp, wide)))
-		return wide ? cf_free_any(heap, number) : cf_free_other(heap, number);
-	cf_give_slot(heap, slot, wide);
-	object.class->objects--;
-	return cf_give_block(heap, object.class, object.header, object.index);
+	return page - heap->first_page < heap->begun_pages &&
+	       cf_page(heap, page)->list == CF_SLOTS &&
+	       (slot < heap->fresh_slot || slot >= heap->end_slot || !heap->fresh_slot);
 }
 
-/* A wide heap has its own fast way; what is not fast has 0 for both numbers of words. */
+/*
+ * What cf_free() has no time to tell apart. A wide heap has a fast way too, for the same objects:
+ * of all others the tag is no stamp.
+ */
 CF_SELDOM int cf_free_other(struct cf_heap *heap, uint64_t number)
 {
-	if (heap->wide_words)
-		return cf_free_fast(heap, number, heap->wide_words, true);
-	return cf_free_any(heap, number);
+	uint32_t slot = (uint32_t)number, stamp = (uint32_t)(number >> 32), where, index;
+	struct cf_class *class;
+	struct cf_page *header;
+
+	if (CF_UNLIKELY(!heap->wide_size || number & CF_WIDE_NEVER || !cf_is_slot(heap, slot)))
+		return cf_free_any(heap, number);
+	where = *cf_word(heap, slot);
+	if (CF_UNLIKELY(where & CF_FREE || *cf_tag(heap, slot) != stamp))
+		return cf_free_any(heap, number);
+	header = cf_page(heap, where >> heap->page_shift);
+	class = (struct cf_class *)((char *)heap + header->class);
+	index = cf_index(class, header, where);
+	cf_give_slot(heap, slot, true);
+	class->objects--;
+	return cf_give_block(heap, class, header, index);
 }
 #endif
 
 /*
+ * The fast way is cf_free_any() in a moving heap without lock hooks and remote frees that is not
+ * wide, for an object that is not pinned, nor a spine or a tail: all of these have more in their
+ * references than slot and stamp. In any other case the general way finds out what there is to say.
  * In a heap that is not fast, fast_words is 0, so that no slot is in the heap: one test for the
  * handle and for the heap.
  */
 int cf_free(struct cf_heap *heap, cf_handle handle)
 {
 	uint64_t number = handle.slot | (uint64_t)handle.stamp << 32;
-
 #if CF_WITH_FAST
-	return cf_free_fast(heap, number, heap->fast_words, false);
+	uint32_t slot = (uint32_t)number, stamp = (uint32_t)(number >> 32);
+	struct cf_object object;
+
+	if (CF_UNLIKELY(slot >= heap->fast_words || stamp & heap->stamp_low ||
+			!cf_locate(heap, slot, &object) ||
+			object.meta[object.class->refs + object.index] != (slot | stamp)))
+		return cf_free_other(heap, number);
+	cf_give_slot(heap, slot, false);
+	object.class->objects--;
+	return cf_give_block(heap, object.class, object.header, object.index);
 #else
 	return cf_free_any(heap, number);
 #endif
@@ -2668,7 +2702,7 @@ static const char *cf_verify_class(struct cf_heap *heap, struct cf_class *class)
 const char *cf_verify(struct cf_heap *heap)
 {
 	uint32_t page, i, slot, objects = 0, listed[CF_NR_LISTS + 1] = { 0, 0, 0 };
-	uint32_t others = 0, total = 0;
+	uint32_t others = 0, of_slots = 0, total = 0;
 	uint32_t slots = heap->fresh_slot ?
 		(heap->end_slot - heap->fresh_slot) / heap->slot_words : 0;
 	struct cf_census census = { 0, 0, 0, 0, 0 };
@@ -2680,12 +2714,14 @@ const char *cf_verify(struct cf_heap *heap)
 
 		if (!header->used) {
 			others++;
+			of_slots += header->list == CF_SLOTS ? 1u : 0u;
 			continue;
 		}
 		wrong = cf_verify_page(heap, header, &census);
 		objects += header->used;
 		total += header->used;
-		listed[header->list]++;
+		if (!wrong)
+			listed[header->list]++;
 	}
 	for (i = 0; i < heap->nr_classes && !wrong; i++) {
 		struct cf_class *class = &cf_classes(heap)[i];
@@ -2706,6 +2742,8 @@ const char *cf_verify(struct cf_heap *heap)
 	if (!wrong && (census.large_pages != heap->large_pages || census.tails != heap->tails ||
 		       census.bare_pinned != heap->bare_pinned))
 		wrong = "the heap's counts are those of its large objects";
+	if (!wrong && of_slots != heap->handle_pages)
+		wrong = "pages of slots are marked, and no others";
 	for (slot = heap->free_slot; slot != heap->fresh_slot && !wrong; slots++) {
 		if (!(*cf_word(heap, slot) & CF_FREE))
 			wrong = "a slot on the list of free slots is free";
@@ -2773,7 +2811,7 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	class->units = more > units ? more : units;
 	/* of those aside the place is known later, see cf_lay_out() */
 	class->meta = meta ? words - meta / 4 : 0;
-	class->meta_step = meta ? words : heap->aside_words;
+	class->meta_step = meta ? words : heap->aside_step;
 	rows = (class->per_page + 31) / 32;
 	class->half = (cf_count)(class->per_page / 2);
 	class->rows_all = (cf_rows)-1 >> (CF_MAX_ROWS - rows);
@@ -2841,10 +2879,18 @@ static size_t cf_make_classes(struct cf_heap *heap, const struct cf_config *conf
 	return end;
 }
 
+/* Is what describes few blocks in the headers, or behind all of them? */
+static bool cf_aside_in_header(const struct cf_heap *heap)
+{
+	return heap->page_bytes < CF_ASIDE_FROM;
+}
+
 /* What is kept of a page outside of it. */
 static size_t cf_header_bytes(const struct cf_heap *heap)
 {
-	return sizeof(struct cf_page) + 4 * (size_t)heap->aside_words;
+	size_t aside = cf_aside_in_header(heap) ? 0 : 4 * (size_t)heap->aside_words;
+
+	return sizeof(struct cf_page) + aside;
 }
 
 /*
@@ -2920,10 +2966,12 @@ static bool cf_lay_out(struct cf_heap *heap, size_t bytes, size_t own)
 	heap->pages = pages;
 	heap->free_pages = pages;
 	heap->headers = own - heap->first_page * sizeof(struct cf_page);
-	aside = (uint32_t)((own + pages * sizeof(struct cf_page)) / 4);
+	own += cf_aside_in_header(heap) ? offsetof(struct cf_page, next) :
+					  pages * sizeof(struct cf_page);
+	aside = (uint32_t)(own / 4);
 	for (i = 0; i < heap->nr_classes; i++)
 		if (!cf_classes(heap)[i].meta)
-			cf_classes(heap)[i].meta = aside - heap->first_page * heap->aside_words;
+			cf_classes(heap)[i].meta = aside - heap->first_page * heap->aside_step;
 	return true;
 }
 
@@ -3010,7 +3058,6 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	/* in 32 bits the place from which it is as far to the heap as the heap is from address 0 */
 	heap->nowhere = sizeof(start) == 4 ? (uint32_t)(0 - start) / 4 : UINT32_MAX;
 	if (!cf_is_nonmoving(heap) && !config->lock && !remote && heap->wide) {
-		heap->wide_words = heap->words;
 		heap->wide_size = heap->page_bytes;
 	} else if (!cf_is_nonmoving(heap) && !config->lock && !remote) {
 		heap->fast_words = heap->words;
@@ -3027,7 +3074,9 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	heap->stamp = config->seed * 0x9e3779b1u + (uint32_t)(start >> 8) * 0x85ebca6bu;
 	heap->stamp &= ~heap->stamp_low;
 	heap->no_page.rows_free = 1;
-	heap->aside_words = cf_meta_bytes(page_size >= CF_ASIDE_ABOVE ? CF_ASIDE : 1) / 4;
+	heap->aside_words = cf_meta_bytes(cf_aside_in_header(heap) ? 1 : CF_ASIDE) / 4;
+	heap->aside_step = cf_aside_in_header(heap) ? sizeof(struct cf_page) / 4 :
+						      heap->aside_words;
 	own = cf_make_classes(heap, config, size);
 	if (!own)
 		return NULL;

@@ -163,6 +163,11 @@ static void pages_lost(void)
 	heap->handle_pages--;
 }
 
+static void slots_not_marked(void)
+{
+	cf_page(heap, heap->fresh_slot >> heap->page_shift)->list = CF_FULL;
+}
+
 static const struct breakage breakages[] = {
 	{ "a free block is not pinned", pin_bit_of_free, CF_MOVING },
 	{ "a block's slot says where the block is", slot_elsewhere, CF_MOVING },
@@ -187,6 +192,7 @@ static const struct breakage breakages[] = {
 	{ "a large object has its tail", tail_lost, CF_MOVING },
 	{ "a tail is pinned if its object is", tail_unpinned, CF_MOVING },
 	{ "the heap's counts are those of its large objects", pages_lost, CF_MOVING },
+	{ "pages of slots are marked, and no others", slots_not_marked, CF_MOVING },
 	{ "a slot on the list of free slots is free", slot_not_free, CF_MOVING },
 	{ "each slot is an object's or free", slot_lost, CF_MOVING },
 	{ "each block-frame is an object's or free", frame_lost, CF_NONMOVING },
@@ -274,6 +280,72 @@ static bool stamps_are_the_slots(void *buffer, size_t size)
 	return true;
 }
 
+/* Words that say what the slot of @object does: the same place, the same stamp. @odd: one word later. */
+static void lie(uint32_t *words, size_t bytes, cf_handle object, size_t odd)
+{
+	size_t i;
+
+	for (i = odd; i + 1 < bytes / 4; i += 2) {
+		words[i] = *cf_word(heap, object.slot);
+		words[i + 1] = object.stamp;
+	}
+}
+
+/*
+ * A free in a wide heap believes a slot. So it must not take anything else for one: not bytes of objects, nor
+ * slots that were never used, not free ones either, whatever is in them.
+ */
+static bool nothing_passes_for_a_slot(void *buffer, size_t size)
+{
+	const struct cf_config config = { .wide = true, .pieces = true };
+	cf_handle object, bytes, pieces, gone;
+	uint32_t slot, i;
+	size_t odd, length;
+	void *piece;
+
+	for (odd = 0; odd < 2; odd++) {
+		/* as if all pages that were never used were ones of slots */
+		for (i = 0; i < size / 4; i++)
+			((uint32_t *)buffer)[i] = CF_SLOTS;
+		heap = cf_init(buffer, size, &config);
+		/* the stamp shall be no other object's */
+		for (i = 0; i < 3; i++)
+			if (cf_malloc(heap, 60, &object) || cf_free(heap, object))
+				return false;
+		if (cf_malloc(heap, 60, &object) || cf_malloc(heap, 8000, &bytes) ||
+		    cf_malloc(heap, 2 * CF_PAGE_SIZE, &pieces) || cf_malloc(heap, 60, &gone) ||
+		    cf_free(heap, gone))
+			return false;
+		lie(cf_deref(heap, bytes, 0), 8000, object, odd);
+		piece = cf_at(heap, pieces, 0, &length);
+		lie(piece, length, object, odd);
+		lie(cf_word(heap, heap->fresh_slot), 4 * (heap->end_slot - heap->fresh_slot), object, odd);
+		lie(cf_word(heap, heap->words - heap->page_mask - 1), heap->page_bytes, object, odd);
+		gone.stamp = *cf_tag(heap, gone.slot);
+		if (cf_free(heap, gone) != CF_ESTALE)
+			return false;
+		for (slot = 0; slot < heap->words; slot++)
+			if (slot != object.slot &&
+			    cf_free(heap, (cf_handle){ slot, object.stamp }) == CF_OK)
+				return false;
+		/* a slot's second word, and what follows; and what is not the stamp alone */
+		*cf_tag(heap, gone.slot) = *cf_word(heap, object.slot);
+		if (cf_free(heap, (cf_handle){ gone.slot + 1, *cf_word(heap, gone.slot + 2) }) == CF_OK ||
+		    cf_pin(heap, object) ||
+		    cf_free(heap, (cf_handle){ object.slot, *cf_tag(heap, object.slot) }) == CF_OK ||
+		    cf_unpin(heap, object))
+			return false;
+		if (cf_verify(heap) || cf_free(heap, object) || cf_verify(heap))
+			return false;
+	}
+	/* all slots are in use: none of them is taken for one that was never used */
+	heap = cf_init(buffer, size, &config);
+	while (heap->fresh_slot)
+		if (cf_malloc(heap, 16, &object))
+			return false;
+	return !cf_free(heap, object) && !cf_verify(heap);
+}
+
 int main(void)
 {
 	unsigned int i, nr = sizeof(breakages) / sizeof(breakages[0]), wrong = 0;
@@ -281,7 +353,7 @@ int main(void)
 	size_t size = 1 << 20;
 	void *buffer = malloc(size);
 
-	printf("TAP version 14\n1..%u\n", nr + 5);
+	printf("TAP version 14\n1..%u\n", nr + 6);
 	for (i = 0; i < nr; i++) {
 		struct cf_config config = { .engine = breakages[i].engine, .pieces = true };
 		const char *found = "nothing";
@@ -322,6 +394,11 @@ int main(void)
 		wrong++;
 	}
 	printf("ok %u wide, each use of a slot has the next stamp\n", nr + 5);
+	if (!nothing_passes_for_a_slot(buffer, size)) {
+		printf("not ");
+		wrong++;
+	}
+	printf("ok %u wide, nothing else passes for a slot\n", nr + 6);
 	free(buffer);
 	return wrong != 0;
 }
