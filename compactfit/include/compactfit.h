@@ -26,8 +26,9 @@
  *
  * A handle of an object that was freed is refused: always in a wide heap, which each heap above 8
  * MiB is. In the others there is one exception: it is accepted, as that of another object, if
- * that uses the same slot and was allocated 2^b allocations later or a multiple of that. 2^b is
- * 256 in a heap of 8 MiB, 2,048 in one of 1 MiB, 32,768 in one of 64 KiB. Whatever a handle is,
+ * that uses the same slot and was allocated 2^b stamps later or a multiple of that. An object takes a
+ * stamp, one in pieces two. 2^b is 256 in a heap of 8 MiB, 2,048 in one of 1 MiB, 32,768 in one of
+ * 64 KiB. Whatever a handle is,
  * the heap stays sound. See cf_check_handle().
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
@@ -299,11 +300,12 @@ size_t cf_drain(struct cf_heap *heap, size_t most);
  * MiB) that is certain: stamps are counted by slot, and after 2^29 uses a slot is never used
  * again, which loses its 8 bytes, in a non-moving heap a block-frame.
  *
- * In any other heap it is accepted if its slot is used again by an object that was allocated 2^b
- * allocations after its own, or a multiple of that. So a program that frees and allocates the
- * same slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, and CF_OK at the next. b is the
- * bits of a stamp: 31 less the binary logarithm of the heap's bytes, rounded up (8 for 8 MiB, 9 for
- * 3 MiB, 15 for 64 KiB).
+ * In any other heap it is accepted if its slot is used again by an object that has the stamp that
+ * comes 2^b stamps after its own, or a multiple of that. Each allocation of an object takes one,
+ * whatever its slot; of an object in pieces two, and more when it is resized. So a program
+ * that frees and allocates the same slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, if its
+ * objects are in pieces for half as many, and CF_OK at the next. b is the bits of a stamp: 31 less
+ * the binary logarithm of the heap's bytes, rounded up (8 for 8 MiB, 9 for 3 MiB, 15 for 64 KiB).
  *
  * A handle of another heap passes in one case of 2^b, b being 29 in a wide heap.
  *
@@ -348,7 +350,8 @@ void *cf_deref_checked(const struct cf_heap *heap, cf_handle handle, size_t offs
  *
  * Where CF_DEBUG is defined, a handle that is stale, of an object in pieces or all zero, and an
  * @offset beyond the object end the program: see cf_deref_checked(). Where it is not, a stale
- * handle may lead anywhere in the heap. All zero leads to address 0, on machines of 64 bits 16
+ * handle may lead anywhere in the heap, on machines of 64 bits also 8 to 16 GiB behind its
+ * beginning, as free slots do. All zero leads to address 0, on machines of 64 bits 16
  * GiB behind the heap: where there is a memory management unit and nothing is mapped there, that
  * faults, and it never is the heap.
  * Return: the address.
@@ -454,7 +457,7 @@ size_t cf_debt(struct cf_heap *heap);
  * docs/compactfit.md); so it holds for any history, and for frees in between, not for more pins.
  * What cf_malloc() really allocates may be more, never less.
  *
- * O(size-classes), 28 times at most: it is a binary search.
+ * O(size-classes), 29 times at most: it is a binary search.
  * Return: the number of objects, 0 for a wrong size.
  */
 size_t cf_bound(struct cf_heap *heap, size_t size);

@@ -2808,6 +2808,9 @@ static void cf_make_class(struct cf_heap *heap, struct cf_class *class, uint32_t
 	meta = cf_meta_inside(heap, blocks);
 	/* What is left over is for the blocks, in steps that keep them aligned to 16 bytes. */
 	more = cf_is_nonmoving(heap) ? 0 : (words - meta / 4) / blocks & ~3u;
+	/* No more than cf_class_for() sends here: the end of one of its steps. */
+	if (more > CF_SINGLE)
+		more &= (uint32_t)-1 << (cf_log2(more - 1) - CF_FINE_LOG2);
 	class->units = more > units ? more : units;
 	/* of those aside the place is known later, see cf_lay_out() */
 	class->meta = meta ? words - meta / 4 : 0;
@@ -3018,6 +3021,7 @@ struct cf_heap *cf_init(void *buffer, size_t size, const struct cf_config *confi
 	if (!buffer || !cf_is_power(page_size, 256, 65536) ||
 	    !cf_is_power(block_size, 16, page_size) || !config->lock != !config->unlock ||
 	    config->remote_frees > CF_MAX_REMOTE || (config->remote_frees && !CF_WITH_REMOTE) ||
+	    (config->pieces && !CF_WITH_LARGE) ||
 	    (config->engine != CF_MOVING && (config->engine != CF_NONMOVING || !CF_WITH_NONMOVING)))
 		return NULL;
 	align = config->engine == CF_MOVING ? page_size : block_size;

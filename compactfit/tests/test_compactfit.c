@@ -402,6 +402,8 @@ static void test_misuse(const struct setup *setup)
 	check(cf_bound(heap, 0) == 0 && cf_bound(heap, SIZE_MAX) == 0);
 	check(cf_class_of(heap, 0) == -1 && cf_class_size(heap, CF_MAX_CLASSES) == 0);
 	check(cf_class_per_page(heap, CF_MAX_CLASSES) == 0);
+	for (i = 0; i < cf_class_count(heap); i++)
+		check(cf_class_of(heap, cf_class_size(heap, (unsigned int)i)) == (int)i);
 	sound(heap);
 
 	check(cf_malloc(heap, 100, &a) == CF_OK);

@@ -24,13 +24,15 @@ static void result(bool holds, const char *what)
 static bool refuses(void *buffer)
 {
 	const struct cf_config nonmoving = { .engine = CF_NONMOVING }, remote = { .remote_frees = 4 };
+	const struct cf_config pieces = { .pieces = true };
 	struct cf_heap *heap = cf_init(buffer, MEMORY, NULL);
 	cf_handle handle;
 
 	if (cf_malloc(heap, cf_max_contiguous(heap) + 1, &handle) != CF_ESIZE ||
 	    cf_max_size(heap) != cf_max_contiguous(heap) || cf_bound(heap, cf_max_size(heap) + 1))
 		return false;
-	return !cf_init(buffer, MEMORY, &nonmoving) && !cf_init(buffer, MEMORY, &remote);
+	return !cf_init(buffer, MEMORY, &nonmoving) && !cf_init(buffer, MEMORY, &remote) &&
+	       !cf_init(buffer, MEMORY, &pieces);
 }
 
 static bool holds_byte(struct cf_heap *heap, cf_handle handle, size_t size, unsigned char byte)
