@@ -273,14 +273,14 @@ static uint64_t cost_of(const struct history *history, const struct engine *engi
 		cost = count_malloc(cf_malloc, size, &handle) - call[0];
 		*operation = pins ? PINNED_MALLOC : MALLOC;
 	} else if (history->last.kind == GIVE_AGAIN ? nr_freed : nr_live) {
-		size = 0;
 		if (history->last.kind == GIVE_AGAIN) {
 			handle = freed[history->last.which % (nr_freed < FREED ? nr_freed : FREED)];
 		} else {
 			which = history->last.which % nr_live;
 			handle = live[which].handle;
-			size = cf_usable_size(heap, handle); /* it may have been larger once */
 		}
+		/* it may have been larger once; and that of a stale handle is another object's in time */
+		size = cf_usable_size(heap, handle);
 		cf_get_stats(heap, &before);
 		cost = count_free(cf_free, handle, &status) - call[1];
 		cf_get_stats(heap, &after);
