@@ -42,4 +42,6 @@ def test_the_last_row_of_an_engine_is_that_of_any_combination() -> None:
                 last[-1] = REFUSED
             assert all(cost <= most for cost, most in zip(costs, last, strict=True)), name
     document = " ".join((paths.REPO / "docs/compactfit.md").read_text().split())
-    assert f"a free that is refused takes {REFUSED} at most in a moving heap without them" in document
+    assert (
+        f"a free that is refused takes {REFUSED} at most in a moving heap without them" in document
+    )
