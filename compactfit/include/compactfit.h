@@ -26,10 +26,9 @@
  *
  * A handle of an object that was freed is refused: always in a wide heap, which each heap above 8
  * MiB is. In the others there is one exception: it is accepted, as that of another object, if
- * that uses the same slot and was allocated 2^b stamps later or a multiple of that. An object takes a
- * stamp, one in pieces two. 2^b is 256 in a heap of 8 MiB, 2,048 in one of 1 MiB, 32,768 in one of
- * 64 KiB. Whatever a handle is,
- * the heap stays sound. See cf_check_handle().
+ * that uses the same slot and was allocated 2^b stamps later or a multiple of that. An object
+ * takes a stamp, one in pieces two. 2^b is 256 in a heap of 8 MiB, 2,048 in one of 1 MiB, 32,768 in
+ * one of 64 KiB. Whatever a handle is, the heap stays sound. See cf_check_handle().
  *
  * Concurrency: calls for one heap must not overlap, unless the heap was given lock hooks. What
  * cf_deref() and cf_at() return is valid until the next cf_free(), cf_realloc(), cf_unpin() or
@@ -115,7 +114,7 @@ struct cf_config {
 	bool deferred;
 	/*
 	 * 8 bytes an object instead of 4 for its slot: no stale handle is accepted, ever. Heaps
-	 * above 8 MiB are wide anyway. A free takes 14 instructions more, a malloc 7.
+	 * above 8 MiB are wide anyway. A free takes 14 instructions more, a malloc 7 to 12.
 	 */
 	bool wide;
 	/*
@@ -303,9 +302,10 @@ size_t cf_drain(struct cf_heap *heap, size_t most);
  * In any other heap it is accepted if its slot is used again by an object that has the stamp that
  * comes 2^b stamps after its own, or a multiple of that. Each allocation of an object takes one,
  * whatever its slot; of an object in pieces two, and more when it is resized. So a program
- * that frees and allocates the same slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, if its
- * objects are in pieces for half as many, and CF_OK at the next. b is the bits of a stamp: 31 less
- * the binary logarithm of the heap's bytes, rounded up (8 for 8 MiB, 9 for 3 MiB, 15 for 64 KiB).
+ * that frees and allocates the same slot all the time gets CF_ESTALE for 2^b - 1 reuses of it, if
+ * its objects are in pieces for half as many, and CF_OK at the next. b is the bits of a stamp: 31
+ * less the binary logarithm of the heap's bytes, rounded up (8 for 8 MiB, 9 for 3 MiB, 15 for 64
+ * KiB).
  *
  * A handle of another heap passes in one case of 2^b, b being 29 in a wide heap.
  *

@@ -34,7 +34,6 @@
 #define FREE_KIB	(32 << 10)
 #define CACHE_BYTES	MIB(64)	/* read again and again: more than is free */
 #define WORD		8	/* bytes that a stamp makes of one piece */
-#define SELDOM		20	/* of so many written pages one was held */
 
 static struct {
 	unsigned int seconds;

@@ -10,6 +10,7 @@
 
 #define FLAG(kpf)	(1ull << (kpf))
 #define KPF_MLOCKED	33	/* include/linux/kernel-page-flags.h */
+#define SELDOM		20	/* of so many written pages one was held */
 
 struct kind {
 	struct volume_kind volume;

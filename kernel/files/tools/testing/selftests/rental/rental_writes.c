@@ -49,7 +49,6 @@
 #define SWAPPED		KIB(512)
 #define WRITERS		4
 #define WRITTEN_ROUNDS	9
-#define SELDOM		20	/* of so many pages one */
 
 static const struct kind *kind;
 static struct volume volume;
@@ -476,10 +475,6 @@ static void map_watched(void)
 	check();
 }
 
-/*
- * Several threads are at the same page at the same moment, and each waits for the others'
- * reference. Who loses his CPU before he waits for the lock is not waited for long: seldom.
- */
 static atomic_uint writers_came;
 
 static void *write_with_others(void *arg)
@@ -498,6 +493,10 @@ static void *write_with_others(void *arg)
 	return NULL;
 }
 
+/*
+ * Several threads are at the same page at the same moment, and each waits for the others'
+ * reference. Who loses his CPU before he waits for the lock is not waited for long: seldom.
+ */
 static void map_by_threads(void)
 {
 	pthread_t threads[WRITERS];
