@@ -357,12 +357,13 @@ def _shared(share: Path | None) -> list[str]:
 
 def _vng(kernel: Kernel, machine: Machine) -> list[str]:
     """The part of the command that every system guest shares."""
-    options = machine.qemu_args()
+    kvm = machine.accel == "kvm"
+    options = [*([] if kvm else kernel.target.emulated), *machine.qemu_args()]
     args = [*kernel.target.busy, *machine.kernel_args(kernel)]
     return [
         str(Path(sys.executable).with_name("vng")),
         *("--run", str(kernel.image)),
-        *([] if machine.accel == "kvm" else ["--disable-kvm"]),
+        *([] if kvm else ["--disable-kvm"]),
         *(*kernel.target.vng, "--force-9p", "--user", "root"),
         *("--cpus", machine.smp, "--memory", f"{machine.memory_mib}M"),
         *(f"--append={arg}" for arg in args),

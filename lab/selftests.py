@@ -34,6 +34,7 @@ class Round:
     programs: tuple[str, ...] = ("gcma_*",)  # shell patterns
     prepare: str = ""  # a line of shell
     on_slow: tuple[str, ...] | None = None  # instead, on kernels that check each access
+    in_soak: tuple[str, ...] = ()  # more of them
     system: systems.System | None = None  # beside the one that the policy is of
 
     def runs(self, program: str) -> bool:
@@ -43,11 +44,11 @@ class Round:
         needed = (systems.offering(self.machine.policy), self.system)
         return all(kernel.has(system) for system in needed if system)
 
-    def on(self, kernel: Kernel) -> "Round":
-        """The round as it is on a kernel."""
-        if self.on_slow is None or not slow(kernel):
-            return self
-        return replace(self, programs=self.on_slow)
+    def on(self, kernel: Kernel, *, soak: bool) -> "Round":
+        """The round as it is on a kernel, in a soak or not."""
+        few = self.on_slow if slow(kernel) else None
+        more = self.in_soak if soak else ()
+        return replace(self, programs=(*(self.programs if few is None else few), *more))
 
 
 def slow(kernel: Kernel) -> bool:
@@ -84,16 +85,18 @@ ROUNDS = (
         "rental",
         _RENTAL,
         f"{_ANY} policy rental sample",
-        ("rental_*", "gcma_fsx", "gcma_race"),
+        ("rental_*", "gcma_fsx"),
         _GENERATIONS.format("n"),
         ("rental_*",),
+        ("gcma_race",),
     ),
     Round(
         "rental, generations",
         _RENTAL,
         f"{_ANY} policy rental sample",
-        ("rental_returns", "rental_race"),
+        ("rental_returns",),
         _GENERATIONS.format("y"),
+        ("rental_race",),
         ("rental_race",),
     ),
     Round("coloring", _COLORS, _ANY, ("camc_*",), system=systems.CAMC),
@@ -157,7 +160,9 @@ def run(
     `advance` is told what share of the programs has ended.
     """
     rounds = [each for each in ROUNDS if each.boots(kernel)]
-    parts = [part for one in rounds or [PLAIN] for part in _parts(one.on(kernel), programs)]
+    parts = [
+        part for one in rounds or [PLAIN] for part in _parts(one.on(kernel, soak=soak), programs)
+    ]
     total = sum(len(part.programs) for part in parts)
     ended = 0
 

@@ -37,6 +37,7 @@ class Target:
     machine: tuple[str, ...]  # options of QEMU
     clock: tuple[str, ...]  # the same, of an exact guest: time that only the guest's work moves
     vng: tuple[str, ...]  # options of virtme-ng
+    emulated: tuple[str, ...]  # options of QEMU, of a system guest without KVM
     busy: tuple[str, ...]  # kernel arguments where time is that of a host that may be busy
     hasty: tuple[str, ...]  # kernel arguments: one CPU boots sooner, where nothing is measured
     trace_clock: str  # of tracefs: what counts like the programs of lab/guest
@@ -59,14 +60,16 @@ X86_64 = Target(
     LINUX_6_12,
     arch="x86",
     fragments="x86_64",
-    image="arch/x86/boot/bzImage",
-    make_target="bzImage",
+    image="vmlinux",
+    make_target="vmlinux",
     objects="build",
     qemu="qemu-system-x86_64",
     qemu_package="qemu-system-x86",
     machine=("-machine", "q35", "-cpu", "max"),
     clock=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01"),
     vng=("--disable-microvm",),
+    # with ERMS the kernel clears and copies by byte, and QEMU takes a step for each
+    emulated=("-cpu", "max,-erms"),
     # or: "IO-APIC + timer doesn't work!", and stalls of RCU that are the host's
     busy=("no_timer_check", "rcupdate.rcu_cpu_stall_timeout=120"),
     # calibrating the CPU's own timer spins for a tenth of a second, most of an exact guest's boot;
