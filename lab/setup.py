@@ -15,7 +15,7 @@ from lab.targets import TARGETS
 PACKAGES = {
     "kernel source": list(dict.fromkeys(target.linux.package for target in TARGETS.values())),
     "kernel build": [
-        *("build-essential", "bc", "bison", "flex", "kmod", "xz-utils"),
+        *("build-essential", "bc", "bison", "flex", "kmod", "xz-utils", "sparse"),
         *("libelf-dev", "libssl-dev", "patch", "git", "cpio"),
     ],
     "guests": [

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the kernel build after each patch of a series, without a warning in what it touches?"""
+"""Does the kernel build after each patch of a series, without a new warning in what it touches?
+
+The compiler warns as W=1 has it, and sparse checks what is compiled.
+"""
 
 import re
 from collections.abc import Iterable
@@ -13,31 +16,41 @@ from lab.targets import Target
 
 SECONDS = 60  # of a patch
 BUILT = re.compile(r"\.[cS]$|/Makefile$")
-WARNING = re.compile(r"^(?:\.\./)*(?P<name>[^\s:]+):\d+:(?:\d+:)? warning: .*$", flags=re.M)
+WARNING = re.compile(
+    r"^(?:\.\./)*(?P<name>[^\s:]+):\d+:(?:\d+:)? (?P<text>(?:warning|error): .*)$", flags=re.M
+)
 
 
 def check(series: Series, target: Target) -> None:
-    """Lay one patch after the other over the tree and build the folders that it touches (W=1)."""
+    """Lay one patch after the other over the tree and build the folders that it touches.
+
+    What the tree without any patch is warned of may stay.
+    """
     base = source.pristine(target.linux, paths.cache())
     objects = base.path.with_name(target.objects) / "stepwise"
     objects.mkdir(parents=True, exist_ok=True)
     text = _configuration(series, target)
+
+    def build_with(number: int, touched: set[str], after: str) -> str:
+        tree = source.patched(base, series.upto(number), base.path.with_name("stepwise"))
+        there = {name for name in touched if (tree.path / name).exists()}
+        make = Make(target, tree, objects)
+        try:
+            build.configure(text, make)
+            return make.run("W=1", "C=1", "prepare", *folders(there)) if folders(there) else ""
+        except LabError as error:
+            raise LabError(f"after {after} the kernel does not build", error.detail) from None
+
+    everything = {name for patch in series.patches for name in patch.touches}
     count = len(series.patches)
-    with console.progress("building after each patch", count, SECONDS * count) as step:
+    with console.progress("building after each patch", count + 1, SECONDS * (count + 1)) as step:
+        old = set(warnings(build_with(0, everything, "no patch"), everything))
+        step.update(1)
         for number, patch in enumerate(series.patches, start=1):
-            part = series.upto(number)
-            tree = source.patched(base, part, base.path.with_name("stepwise"))
-            make = Make(target, tree, objects)
-            touched = {*patch.touches, *part.claims(patch)}
-            chosen = folders(touched)
-            try:
-                build.configure(text, make)
-                output = make.run("W=1", "prepare", *chosen) if chosen else ""
-            except LabError as error:
-                message = f"after {patch.name} the kernel does not build"
-                raise LabError(message, error.detail) from None
-            _refuse_warnings(patch, warnings(output, touched))
-            step.update(number)
+            touched = {*patch.touches, *series.upto(number).claims(patch)}
+            found = warnings(build_with(number, touched, patch.name), touched)
+            _refuse_warnings(patch, [line for each, line in found.items() if each not in old])
+            step.update(number + 1)
 
 
 def _configuration(series: Series, target: Target) -> str:
@@ -53,12 +66,13 @@ def folders(names: Iterable[str]) -> list[str]:
     return sorted(f"{name}/" for name in found if not name.startswith(("Documentation", "tools")))
 
 
-def warnings(output: str, names: Iterable[str]) -> list[str]:
-    """The compiler's warnings of these files."""
+def warnings(output: str, names: Iterable[str]) -> dict[tuple[str, str], str]:
+    """What the compiler and sparse say of these files: by file and words, wherever in the file."""
     mine = set(names)
-    return [found[0] for found in WARNING.finditer(output) if found["name"] in mine]
+    found = [match for match in WARNING.finditer(output) if match["name"] in mine]
+    return {(match["name"], match["text"]): match[0] for match in found}
 
 
 def _refuse_warnings(patch: Patch, found: list[str]) -> None:
     if found:
-        raise LabError(f"after {patch.name} the compiler warns", "\n".join(found))
+        raise LabError(f"after {patch.name} the compiler or sparse warns", "\n".join(found))

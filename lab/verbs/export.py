@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", metavar="NAMES", default="", help=f"these systems and what they need: {names}"
     )
-    parser.add_argument("--check", action="store_true", help="build after each patch, W=1")
+    parser.add_argument("--check", action="store_true", help="build after each patch: W=1, sparse")
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
 
