@@ -83,16 +83,21 @@ void gcma_dirty_clear(struct gcma *g, u32 frame)
 
 /*
  * Find a frame from @first on that is neither dirty nor a primary's, or -1: what is in it is
- * thrown away. Frames are tried in turn. Context: gcma.lock held.
+ * thrown away. Frames are tried in turn, none twice. Context: gcma.lock held. Cost:
+ * O(frames of @g / BITS_PER_LONG) if most are dirty.
  */
 static long gcma_take_far(struct gcma *g, u32 first)
 {
 	unsigned int order = g->cma->order_per_bit, tries = GCMA_DIRTY_SCAN;
 	unsigned long frame = max(g->hand, first);
+	bool again = false;
 
 	while (tries--) {
 		frame = find_next_zero_bit(g->dirty, g->nr_frames, frame);
 		if (frame >= g->nr_frames) {
+			if (again)
+				break;
+			again = true;
 			frame = first;
 			continue;
 		}
@@ -425,37 +430,41 @@ static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
 
 	if (!gcma_claim(entry, &frame, mapping, index))
 		return false;
-	/* Who stores it lets go of the frame first, but both under the lock. */
+	unused = !swap_swapcount(si, slot);
+	/*
+	 * Under the lock he who stores it lets go of the frame first, and he who adds a folio
+	 * for the slot claims it first: either he can, or it is not in the slot and left to us.
+	 */
 	xa_lock_irq(&mapping->i_pages);
-	unused = xa_load(&mapping->i_pages, index) != entry;
+	unused = unused || xa_load(&mapping->i_pages, index) != entry;
+	if (!unused)
+		gcma_disown(g, frame);
 	xa_unlock_irq(&mapping->i_pages);
-	unused = unused || !swap_swapcount(si, slot);
 	if (unused)
 		gcma_put(g, frame, GCMA_dropped);
-	else
-		gcma_disown(g, frame);
 	return unused;
 }
 
-/* Begin to write a folio that was put back, if nobody uses it. */
-static void gcma_write_back(struct gcma *g, struct folio *folio, swp_entry_t slot)
+/*
+ * Begin to write a folio that was put back. Context: it is locked, and has been since it was
+ * added to the swap cache, so that nobody has mapped it: a CPU that may write to it by a
+ * stale translation, as after reclaim unmapped it and before it flushes, there is none.
+ */
+static void gcma_write_back(struct gcma *g, struct folio *folio)
 {
 	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE };
 
-	if (!folio_trylock(folio))
-		return;
-	if (folio_test_swapcache(folio) && folio->swap.val == slot.val &&
-	    !folio_mapped(folio) && folio_clear_dirty_for_io(folio)) {
-		folio_set_reclaim(folio);
-		gcma_count(g, GCMA_written_back, 1);
-		/* Else it unlocks it. */
-		if (swap_writepage(&folio->page, &wbc) == AOP_WRITEPAGE_ACTIVATE)
-			folio_unlock(folio);
-		if (!folio_test_writeback(folio))
-			folio_clear_reclaim(folio);
-	} else {
+	if (!folio_clear_dirty_for_io(folio)) {
 		folio_unlock(folio);
+		return;
 	}
+	folio_set_reclaim(folio);
+	gcma_count(g, GCMA_written_back, 1);
+	/* Else it unlocks it. */
+	if (swap_writepage(&folio->page, &wbc) == AOP_WRITEPAGE_ACTIVATE)
+		folio_unlock(folio);
+	if (!folio_test_writeback(folio))
+		folio_clear_reclaim(folio);
 }
 
 /*
@@ -474,9 +483,10 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 		return -ENOMEM;
 	if (fresh) {
 		gcma_count(g, GCMA_put_back, 1);
-		swap_read_folio(folio, NULL);
-		if (write)
-			gcma_write_back(g, folio, slot);
+		if (write && folio_test_uptodate(folio))
+			gcma_write_back(g, folio);
+		else
+			swap_read_folio(folio, NULL);
 	}
 	folio_put(folio);
 	return 0;
@@ -509,7 +519,10 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	return ret == -ENOMEM && back ? gcma_put_back(g, slot, gfp, write) : -EAGAIN;
 }
 
-/* Wait until a frame is not dirty any more, and see to it. Returns 0 or -ENOMEM. */
+/*
+ * Wait until a frame is not dirty any more, and see to it. Returns 0; -EBUSY if who owns it does
+ * not run; -ENOMEM.
+ */
 static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy policy)
 {
 	struct gcma_frame *f = &g->frames[frame];
@@ -526,7 +539,7 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
 		smp_rmb(); /* the key is that of the tenant if the word has not changed */
 		if ((word & GCMA_STATE_MASK) != GCMA_STORED || atomic_read(&f->word) != word) {
 			if (gcma_dirty_wait(&spins) && tries++ >= GCMA_DIRTY_TRIES)
-				return -ENOMEM;
+				return -EBUSY;
 			continue;
 		}
 		slot = swap_cache_slot(mapping, index);
@@ -557,7 +570,8 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
  * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
  * GCMA_DIRTY_TRIES ticks.
- * Return: 0, or -ENOMEM if one of them could be placed nowhere.
+ * Return: 0; -EBUSY if who copies a page into one of the frames does not run: there may be room
+ * elsewhere; -ENOMEM if one of them could be placed nowhere.
  */
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 {
@@ -600,7 +614,7 @@ static DEFINE_MUTEX(gcma_settings);
 
 /*
  * Switch the policy: there are no dirty tenants left then. If they can be placed nowhere
- * it is write-through, and those that are left stay. Returns 0, -ENOMEM or -EINTR.
+ * it is write-through, and those that are left stay. Returns 0, -ENOMEM, -EBUSY or -EINTR.
  */
 int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
 {
@@ -623,8 +637,8 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
 }
 
 /*
- * How many dirty tenants there may be. Returns 0 or -EINVAL; -ENOMEM or -EINTR if there are
- * more left.
+ * How many dirty tenants there may be. Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if there
+ * are more left.
  */
 int gcma_set_dirty_max(struct gcma *g, u32 max)
 {
