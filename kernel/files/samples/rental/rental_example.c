@@ -74,4 +74,5 @@ static struct miscdevice example_device = {
 	.name = "rental-example",
 	.fops = &example_fops,
 };
+
 builtin_misc_device(example_device);
