@@ -260,10 +260,11 @@ static __always_inline void gcma_wait(unsigned long pfn, unsigned long count)
 
 static noinline int gcma_revoke_dirty(struct gcma *g, unsigned long frame, unsigned long count)
 {
-	if (gcma_evacuate(g, frame, count))
-		return -ENOMEM;
-	gcma_wait(gcma_pfn(g, frame), count);
-	return 0;
+	int ret = gcma_evacuate(g, frame, count);
+
+	if (!ret)
+		gcma_wait(gcma_pfn(g, frame), count);
+	return ret;
 }
 
 /* After this no CPU touches the memory of the range, whose bits are set. */

@@ -2398,6 +2398,33 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->g->len[GCMA_FREE_LIST], KUNIT_PAGES);
 }
 
+#ifdef CONFIG_GCMA_DIRTY
+/* Who copies a page into a frame does not get to run: a primary looks elsewhere. */
+static void __init gcma_test_dirty_owner(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct page *page;
+	u32 frame = 3;
+
+	static_branch_inc(&gcma_dirty_key);
+	scoped_guard(spinlock_irqsave, &k->g->lock) {
+		KUNIT_EXPECT_TRUE(test, gcma_take_frame(k->g, frame));
+		gcma_own(k->g, frame, GCMA_DIRTY, &k->inode.i_data, 0, NULL);
+		set_bit(frame, k->g->dirty);
+		atomic_inc(&k->g->nr_dirty);
+	}
+	page = cma_alloc(&k->cma, 8, 3, true);
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 8));
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 8));
+
+	gcma_put(k->g, frame, GCMA_refused_busy);
+	page = cma_alloc(&k->cma, 8, 3, true);
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 0));
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 8));
+	static_branch_dec(&gcma_dirty_key);
+}
+#endif
+
 /* An area that could not be activated has a policy and no tenants. */
 static void __init gcma_test_dead_area(struct kunit *test)
 {
@@ -2605,6 +2632,9 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_refused_large),
 	KUNIT_CASE(gcma_test_poison),
 	KUNIT_CASE(gcma_test_alloc_release),
+#ifdef CONFIG_GCMA_DIRTY
+	KUNIT_CASE(gcma_test_dirty_owner),
+#endif
 	KUNIT_CASE(gcma_test_dead_area),
 	KUNIT_CASE(gcma_test_quarantine),
 	KUNIT_CASE(gcma_test_order_per_bit),
