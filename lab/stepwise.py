@@ -5,6 +5,7 @@ The compiler warns as W=1 has it, and sparse checks what is compiled.
 """
 
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
@@ -17,7 +18,7 @@ from lab.targets import Target
 SECONDS = 60  # of a patch
 BUILT = re.compile(r"\.[cS]$|/Makefile$")
 WARNING = re.compile(
-    r"^(?:\.\./)*(?P<name>[^\s:]+):\d+:(?:\d+:)? (?P<text>(?:warning|error): .*)$", flags=re.M
+    r"^(?P<name>[^\s:]+):\d+:(?:\d+:)? (?P<text>(?:warning|error): .*)$", flags=re.M
 )
 
 
@@ -28,18 +29,20 @@ def check(series: Series, target: Target) -> None:
     """
     base = source.pristine(target.linux, paths.cache())
     objects = base.path.with_name(target.objects) / "stepwise"
-    objects.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(objects, ignore_errors=True)  # what is not compiled is not warned of
+    objects.mkdir(parents=True)
     text = _configuration(series, target)
 
     def build_with(number: int, touched: set[str], after: str) -> str:
         tree = source.patched(base, series.upto(number), base.path.with_name("stepwise"))
-        there = {name for name in touched if (tree.path / name).exists()}
+        chosen = folders(name for name in touched if (tree.path / name).exists())
         make = Make(target, tree, objects)
         try:
             build.configure(text, make)
-            return make.run("W=1", "C=1", "prepare", *folders(there)) if folders(there) else ""
+            output = make.run("W=1", "C=1", "prepare", *chosen) if chosen else ""
         except LabError as error:
             raise LabError(f"after {after} the kernel does not build", error.detail) from None
+        return output.replace(f"{tree.path}/", "")  # objects lie elsewhere: paths are whole
 
     everything = {name for patch in series.patches for name in patch.touches}
     count = len(series.patches)

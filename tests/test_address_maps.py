@@ -290,7 +290,7 @@ for task in 0:1:bind=9 0:1:colors=1 0:1:nothing 99:1:local 0:0:local x; do
 	! pages 0:1:local $task 0:1:local
 done
 """
-    cpus = recording.NODES  # one each: of the four that a recording has, none would do more here
+    cpus = recording.NODES  # one each: a recording's others would show nothing more
     machine = Machine(recording.NODES * recording.NODE_MIB, cpus, area_mib=0, nodes=cpus)
     text = workloads.PRELUDE + script
     files = workloads.files("pages")

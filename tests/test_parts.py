@@ -11,6 +11,7 @@ import pytest
 from lab import build, paths, process, selftests, systems, targets, tests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
+from lab.machine import Machine
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.test_a" name="good"/>
@@ -89,6 +90,25 @@ def test_program_that_skips_itself(tmp_path: Path) -> None:
 def test_soak_is_told_to_the_programs() -> None:
     assert "export GCMA_SOAK=1" in selftests.script(["a"], "results", "", soak=True)
     assert "export GCMA_SOAK=1" not in selftests.script(["a"], "results", "", soak=False)
+
+
+def test_rounds_are_longer_in_a_soak_and_shorter_on_kernels_that_check_each_access() -> None:
+    each = selftests.Round("a", Machine(), "", ("a_*", "b"), on_slow=("b",), in_soak=("c",))
+    kernels = {
+        kind: build.Kernel(build.find("prod"), "6.12", Path(), config, targets.DEFAULT)
+        for kind, config in {"fast": {}, "slow": {"CONFIG_KASAN": "y"}}.items()
+    }
+    ran = {
+        (kind, soak): [name for name in ("a_x", "b", "c") if each.on(kernel, soak=soak).runs(name)]
+        for kind, kernel in kernels.items()
+        for soak in (False, True)
+    }
+    assert ran == {
+        ("fast", False): ["a_x", "b"],
+        ("fast", True): ["a_x", "b", "c"],
+        ("slow", False): ["b"],
+        ("slow", True): ["b", "c"],
+    }
 
 
 def test_programs_are_told_what_the_machine_must_have() -> None:

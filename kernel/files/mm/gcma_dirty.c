@@ -83,8 +83,8 @@ void gcma_dirty_clear(struct gcma *g, u32 frame)
 
 /*
  * Find a frame from @first on that is neither dirty nor a primary's, or -1: what is in it is
- * thrown away. Frames are tried in turn, none twice. Context: gcma.lock held. Cost:
- * O(frames of @g / BITS_PER_LONG) if most are dirty.
+ * thrown away. Frames are tried in turn. Context: gcma.lock held. Cost: GCMA_DIRTY_SCAN frames,
+ * and O(frames of @g / BITS_PER_LONG) if most are dirty or a primary's.
  */
 static long gcma_take_far(struct gcma *g, u32 first)
 {
@@ -569,7 +569,8 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * tenant in the range what the policy takes: move-aside a page copy and, to find a frame
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
  * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
- * GCMA_DIRTY_TRIES ticks.
+ * GCMA_DIRTY_TRIES ticks, and as long is waited for who does not run, in each range that
+ * is tried.
  * Return: 0; -EBUSY if who copies a page into one of the frames does not run: there may be room
  * elsewhere; -ENOMEM if one of them could be placed nowhere.
  */

@@ -3,8 +3,8 @@
  * Memory that fails while it is lent: files hold what they held, and nobody gets the frame.
  *
  * A page with an error that the hardware told of is dropped and read again; one that is taken out
- * of use before it fails moves. The frames are lost for the rest of the boot, so no program that
- * wants the whole area can follow this one.
+ * of use before it fails moves, or is read again. The frames are lost for the rest of the boot, so
+ * no program that wants the whole area can follow this one.
  */
 #include <fcntl.h>
 #include <linux/kernel-page-flags.h>
@@ -20,47 +20,11 @@
 
 #define BYTES		MIB(1)
 #define VICTIM		37	/* page of the file: in the middle of a large folio */
-#define METADATA	KIB(64)	/* that may have to be read again */
 #define ALIGNED		256	/* pages: where what a heap gives may begin (CMA_ALIGNMENT) */
 
 static const struct kind *kind;
 static struct volume volume;
 static int advice;		/* of this test */
-
-static int file_lent(void)
-{
-	char *buf = page_buffer(BYTES);
-	int fd = MUST(volume_file(&volume, "file", O_RDWR | O_CREAT | O_TRUNC));
-
-	stamp(buf, 0, BYTES, 1, 1);
-	pwrite_all(fd, buf, BYTES, 0);
-	forget(fd);
-	pread_all(fd, buf, BYTES, 0);
-	expect_lent(fd, pages_in(BYTES));
-	munmap(buf, BYTES);
-	return fd;
-}
-
-static char *map_file(int fd)
-{
-	char *map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
-
-	if (map == MAP_FAILED)
-		fail("mmap: %s", strerror(errno));
-	return map;
-}
-
-static void content_check(int fd, const char *map)
-{
-	char *got = page_buffer(BYTES), *want = page_buffer(BYTES);
-
-	stamp(want, 0, BYTES, 1, 1);
-	expect("mapped", 0, map, want, BYTES);
-	pread_all(fd, got, BYTES, 0);
-	expect("read", 0, got, want, BYTES);
-	munmap(got, BYTES);
-	munmap(want, BYTES);
-}
 
 static void child_lives(void)
 {
@@ -79,10 +43,9 @@ static void page_fails(void)
 
 	need_volume(&volume);
 	begin("lazy");
-	fd = file_lent();
-	map = map_file(fd);
-	for (size_t off = 0; off < BYTES; off += page_size)
-		touch_page(map + off);
+	fd = file_lent(&volume, "file", 1, BYTES);
+	map = map_fd(fd, BYTES, PROT_READ);
+	touch_pages(map, BYTES);
 	other = background(child_lives); /* with these mappings */
 	find_pages(fd, before, pages);
 	frame = frame_in_area(before[VICTIM]);
@@ -95,10 +58,9 @@ static void page_fails(void)
 	}
 	if (!(page_flags(before[VICTIM]) & FLAG(KPF_HWPOISON)))
 		fail("the page did not fail: nothing is tested");
-	content_check(fd, map);
-	if (advice == MADV_SOFT_OFFLINE && disk_reads(&volume) - disk > METADATA)
-		fail("%lu bytes were read again when the page had to move",
-		     disk_reads(&volume) - disk);
+	map_check(map, 1, BYTES);
+	file_check(fd, 1, BYTES);
+	expect_few_reads(&volume, disk, 1);
 	find_pages(fd, after, pages);
 	for (size_t i = 0; i < pages; i++) {
 		if (after[i] == before[VICTIM])
@@ -108,9 +70,7 @@ static void page_fails(void)
 	}
 
 	/* It is nobody's, but all others can be had. */
-	device = driver_open(frame, 1);
-	if (device >= 0 || errno != EBUSY)
-		fail("the frame that failed: %s", device < 0 ? strerror(errno) : "had");
+	expect_refused(frame, 1, EBUSY);
 	device = driver_open(frame_in_area(before[VICTIM + 1]), 1);
 	if (device < 0)
 		fail("the frame of the next page: %s", strerror(errno));
@@ -120,15 +80,17 @@ static void page_fails(void)
 	buffer = take(most() - ALIGNED);
 	if (buffer < 0)
 		fail("not even %lu pages could be had: %s", most() - ALIGNED, strerror(errno));
-	content_check(fd, map);
+	map_check(map, 1, BYTES);
+	file_check(fd, 1, BYTES);
 	close(buffer);
 
 	/* Lent again is all but what failed. */
 	stop(other);
 	munmap(map, BYTES);
 	forget(fd);
-	map = map_file(fd);
-	content_check(fd, map);
+	map = map_fd(fd, BYTES, PROT_READ);
+	map_check(map, 1, BYTES);
+	file_check(fd, 1, BYTES);
 	find_pages(fd, after, pages);
 	for (size_t i = 0; i < pages; i++)
 		if (after[i] == before[VICTIM])
@@ -139,8 +101,8 @@ static const struct test {
 	const char *name;
 	int advice;
 } tests[] = {
-	{ "a lent page with an error is read again, and its frame is nobody's", MADV_HWPOISON },
-	{ "a lent page that is to go moves, and its frame is nobody's", MADV_SOFT_OFFLINE },
+	{ "of a lent page with an error the frame is nobody's", MADV_HWPOISON },
+	{ "of a lent page that is taken out of use the frame is nobody's", MADV_SOFT_OFFLINE },
 };
 
 static const char * const on[] = { "ext4", "xfs with large folios", "f2fs", "btrfs" };

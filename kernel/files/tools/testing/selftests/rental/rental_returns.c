@@ -21,9 +21,8 @@
 #include "rental_util.h"
 
 #define PAGE(n)		((off_t)(n) * (off_t)page_size)
-#define CHUNK		KIB(128)
+#define CHUNK		KIB(128)	/* of writes */
 #define FEW		64	/* pages that others have there may come and go */
-#define METADATA	KIB(64)	/* that may have to be read again */
 #define TAKES		3
 #define WORKERS		2
 #define WORKER_BYTES	MIB(2)
@@ -37,70 +36,7 @@ static struct volume volume;
 static const char *scheme;	/* of this test */
 static unsigned long slipped;	/* before it */
 
-/* Content: of a file version 1, but for what is told in a model */
-
-static int file_new(const char *name, unsigned int id, size_t bytes)
-{
-	char *buf = page_buffer(CHUNK);
-	int fd = MUST(volume_file(&volume, name, O_RDWR | O_CREAT | O_TRUNC));
-
-	for (size_t off = 0; off < bytes; off += CHUNK) {
-		stamp(buf, off, CHUNK, id, 1);
-		pwrite_all(fd, buf, CHUNK, off);
-	}
-	munmap(buf, CHUNK);
-	forget(fd);
-	return fd;
-}
-
-static void file_check(int fd, unsigned int id, size_t bytes)
-{
-	char *got = page_buffer(CHUNK), *want = page_buffer(CHUNK);
-
-	for (size_t off = 0; off < bytes; off += CHUNK) {
-		pread_all(fd, got, CHUNK, off);
-		stamp(want, off, CHUNK, id, 1);
-		expect("read", off, got, want, CHUNK);
-	}
-	munmap(got, CHUNK);
-	munmap(want, CHUNK);
-}
-
-static void map_check(const char *map, unsigned int id, size_t bytes)
-{
-	char *want = page_buffer(CHUNK);
-
-	for (size_t off = 0; off < bytes; off += CHUNK) {
-		stamp(want, off, CHUNK, id, 1);
-		expect("mapped", off, map + off, want, CHUNK);
-	}
-	munmap(want, CHUNK);
-}
-
-/* Written by nobody who is not told, and read into lent frames. */
-static int file_lent(const char *name, unsigned int id, size_t bytes)
-{
-	int fd = file_new(name, id, bytes);
-
-	file_check(fd, id, bytes);
-	expect_lent(fd, pages_in(bytes));
-	return fd;
-}
-
-static char *map_file(int fd, size_t bytes, int prot)
-{
-	char *map = mmap(NULL, bytes, prot, MAP_SHARED, fd, 0);
-
-	if (map == MAP_FAILED)
-		fail("mmap: %s", strerror(errno));
-	return map;
-}
-
-static void touch(const char *map, size_t bytes)
-{
-	for (size_t off = 0; off < bytes; off += page_size)
-		touch_page(map + off);
-}
+/* Files have version 1 of their content, but for what is told in a model */
 
 static void set_up(const char *with)
 {
@@ -113,14 +49,6 @@ static void none_slipped(void)
 {
 	if (count_of("slipped") != slipped)
 		fail("%lu pages were found dirty in the area", count_of("slipped") - slipped);
-}
-
-static void expect_few_reads(unsigned long before, unsigned long pages)
-{
-	unsigned long bytes = disk_reads(&volume) - before;
-
-	if (bytes > METADATA + pages * page_size)
-		fail("%lu bytes were read from the disk again", bytes);
 }
 
 /* Pages that are clean */
@@ -138,7 +66,7 @@ static void tell_parent(void)
 
 static void child_maps(void)
 {
-	touch(map_file(child_fd, child_bytes, PROT_READ), child_bytes);
+	touch_pages(map_fd(child_fd, child_bytes, PROT_READ), child_bytes);
 	tell_parent();
 	for (;;)
 		pause();
@@ -176,11 +104,11 @@ static void clean_pages(void)
 	char *map;
 
 	set_up("lazy");
-	fd = file_lent("file", 1, bytes);
+	fd = file_lent(&volume, "file", 1, bytes);
 	if (kind->large && !area_pages_with(FLAG(KPF_COMPOUND_TAIL)))
 		fail("no large folio is lent: nothing is tested");
-	map = map_file(fd, bytes / 2, PROT_READ);
-	touch(map, bytes / 2);
+	map = map_fd(fd, bytes / 2, PROT_READ);
+	touch_pages(map, bytes / 2);
 	other = child_that(child_maps, fd, bytes / 4);
 
 	discarded = count_of("discarded");
@@ -214,8 +142,8 @@ static void mlocked_pages(void)
 	char *map;
 
 	set_up("lazy");
-	fd = file_new("file", 1, bytes);
-	map = map_file(fd, bytes, PROT_READ);
+	fd = file_made(&volume, "file", 1, bytes);
+	map = map_fd(fd, bytes, PROT_READ);
 	MUST(mlock(map, bytes));
 	expect_lent(fd, pages);
 	moved = count_of("moved_out");
@@ -233,7 +161,7 @@ static void mlocked_pages(void)
 	}
 	if (count_of("moved_out") - moved < pages)
 		fail("of %zu mlocked pages %lu were moved", pages, count_of("moved_out") - moved);
-	expect_few_reads(disk, 0);
+	expect_few_reads(&volume, disk, 0);
 	map_check(map, 1, bytes);
 	close(buffer);
 	none_slipped();
@@ -267,7 +195,7 @@ static void pages_of_a_group(void)
 	pid_t pid;
 
 	set_up("lazy");
-	fd = file_new("file", 1, bytes);
+	fd = file_made(&volume, "file", 1, bytes);
 	group_new();
 	pid = child_that(child_reads_in_group, fd, bytes);
 	expect_lent(fd, pages_in(bytes));
@@ -293,7 +221,7 @@ static void reads(void)
 {
 	unsigned int id = worker + 1;
 	int fd = worker_fds[worker];
-	char *map = map_file(fd, WORKER_BYTES, PROT_READ), *got = page_buffer(page_size);
+	char *map = map_fd(fd, WORKER_BYTES, PROT_READ), *got = page_buffer(page_size);
 	char *want = page_buffer(page_size);
 	u64 rnd = id;
 
@@ -304,7 +232,7 @@ static void reads(void)
 		if (step % 1024 == 0) {
 			munmap(map, WORKER_BYTES);
 			posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-			map = map_file(fd, WORKER_BYTES, PROT_READ);
+			map = map_fd(fd, WORKER_BYTES, PROT_READ);
 		}
 		stamp(want, off, page_size, id, 1);
 		if (random_below(&rnd, 2)) {
@@ -321,7 +249,7 @@ static void writes(void)
 {
 	unsigned int id = worker + 1, version = 1;
 	int fd = worker_fds[worker];
-	char *map = map_file(fd, WORKER_BYTES, PROT_READ | PROT_WRITE);
+	char *map = map_fd(fd, WORKER_BYTES, PROT_READ | PROT_WRITE);
 	char *model = page_buffer(WORKER_BYTES), *got = page_buffer(WORKER_BYTES);
 	u64 rnd = id;
 
@@ -375,7 +303,7 @@ static void taken_while(void (*work)(void))
 	set_up("lazy");
 	for (worker = 0; worker < WORKERS; worker++) {
 		snprintf(name, sizeof(name), "worker%u", worker);
-		worker_fds[worker] = file_new(name, worker + 1, WORKER_BYTES);
+		worker_fds[worker] = file_made(&volume, name, worker + 1, WORKER_BYTES);
 		pids[worker] = background(work);
 	}
 	for (unsigned int i = 0; i < (soaking() ? 1000 : TAKES); i++) {
@@ -410,7 +338,7 @@ static const char * const schemes[] = { "noclean", "clean", "lazy", "adaptive" }
 /* Every seventh page, but for those that may not be on a list of reclaim's yet */
 static unsigned int write_some(int fd, char *model, size_t bytes)
 {
-	char *map = map_file(fd, bytes, PROT_READ | PROT_WRITE);
+	char *map = map_fd(fd, bytes, PROT_READ | PROT_WRITE);
 	unsigned int count = 0;
 
 	for (size_t page = 0; page < bytes / page_size - FEW; page += 7, count++) {
@@ -446,7 +374,7 @@ static void scheme_returns(void)
 
 	set_up(scheme);
 	stamp(model, 0, bytes, 1, 1);
-	fd = file_lent("file", 1, bytes);
+	fd = file_lent(&volume, "file", 1, bytes);
 	written = write_some(fd, model, bytes);
 	unclean = area_unclean();
 	if (clean ? unclean : unclean < written / 2)
@@ -472,7 +400,7 @@ static void scheme_switched(void)
 
 	set_up("noclean");
 	stamp(model, 0, bytes, 1, 1);
-	fd = file_lent("file", 1, bytes);
+	fd = file_lent(&volume, "file", 1, bytes);
 	write_some(fd, model, bytes);
 	if (!area_unclean())
 		fail("no page that was written to is lent: nothing is tested");
@@ -512,10 +440,10 @@ static void adaptive(void)
 	char *map;
 
 	set_up("adaptive");
-	used = file_new("file", 1, bytes);
-	once = file_new("once", 2, bytes);
-	map = map_file(used, bytes, PROT_READ);
-	touch(map, bytes);
+	used = file_made(&volume, "file", 1, bytes);
+	once = file_made(&volume, "once", 2, bytes);
+	map = map_fd(used, bytes, PROT_READ);
+	touch_pages(map, bytes);
 	munmap(map, bytes);
 	for (int reads = 0; reads < 3; reads++)
 		file_check(used, 1, bytes);
@@ -535,7 +463,7 @@ static void adaptive(void)
 	if (activated + FEW < pages)
 		fail("of %zu pages in use %lu were moved", pages, activated);
 	file_check(used, 1, bytes);
-	expect_few_reads(disk, FEW);
+	expect_few_reads(&volume, disk, FEW);
 	/* of the generations all may count as young */
 	page_cache_state(once, &cs);
 	if (!multi_gen() && (cs.nr_cache > FEW || discarded + FEW < pages))
@@ -559,10 +487,10 @@ static void refused_for_pin(bool mapped)
 	set_up("lazy");
 	/* what is lent afterwards is known */
 	close(take_all());
-	fd = file_lent("file", 1, bytes);
+	fd = file_lent(&volume, "file", 1, bytes);
 	MUST(pipe(ends));
 	if (mapped) {
-		char *map = map_file(fd, bytes, PROT_READ);
+		char *map = map_fd(fd, bytes, PROT_READ);
 		struct iovec iov = { .iov_base = map + off, .iov_len = page_size };
 
 		MUST(vmsplice(ends[1], &iov, 1, 0));
@@ -591,7 +519,7 @@ static void refused_for_pin(bool mapped)
 		fail("of %lu lent pages %lu are left, %lu were discarded", lent, count_of("lent"),
 		     count_of("discarded") - discarded);
 	file_check(fd, 1, bytes);
-	expect_few_reads(disk, 0);
+	expect_few_reads(&volume, disk, 0);
 	expect_lent(fd, pages);
 
 	/* There is room beside it. */
@@ -642,7 +570,7 @@ static void driver_opens(void)
 
 	set_up("lazy");
 	close(take_all());
-	fd = file_lent("file", 1, bytes);
+	fd = file_lent(&volume, "file", 1, bytes);
 	find_pages(fd, before, pages);
 	for (size_t i = 0; i < pages; i++)
 		first = MIN(first, frame_in_area(before[i]));
@@ -683,15 +611,6 @@ static void driver_opens(void)
 	none_slipped();
 }
 
-static void expect_refused(unsigned long first, unsigned long pages, int error)
-{
-	int device = driver_open(first, pages);
-
-	if (device >= 0 || errno != error)
-		fail("%lu pages from %lu: %s", pages, first,
-		     device < 0 ? strerror(errno) : "had");
-}
-
 /* What is not there, or somebody has, is refused, and changes nothing. */
 static void driver_refused(void)
 {
@@ -701,7 +620,7 @@ static void driver_refused(void)
 	set_up("lazy");
 	close(take_all());
 	buffer = take(1);
-	fd = file_lent("file", 1, MIB(1));
+	fd = file_lent(&volume, "file", 1, MIB(1));
 	lent = count_of("lent");
 	expect_refused(0, 0, EINVAL);
 	expect_refused(0, area.pages + 1, EINVAL);
@@ -729,7 +648,7 @@ static void lazy_migration(void)
 	pid_t pid;
 
 	set_up("lazy");
-	fd = file_new("file", 1, bytes);
+	fd = file_made(&volume, "file", 1, bytes);
 	drop_cached(1);
 	/* so that what is read lies elsewhere */
 	buffer = take_all();
@@ -756,7 +675,7 @@ static void lazy_migration(void)
 	if (lent < pages / 4 * 3 || taken_over < lent)
 		fail("pages that were to be evicted were not taken over");
 	file_check(fd, 1, bytes);
-	expect_few_reads(disk, 0);
+	expect_few_reads(&volume, disk, 0);
 	expect_clean();
 	close(take_all());
 	file_check(fd, 1, bytes);
@@ -778,7 +697,7 @@ static void swaps_beside_lent(void)
 	set_up("lazy");
 	if (multi_gen())
 		skip("the other LRU weighs by generations");
-	fd = file_new("swap", 3, SWAP_BYTES);
+	fd = file_made(&volume, "swap", 3, SWAP_BYTES);
 	MUST(fchmod(fd, 0600));
 	close(fd);
 	snprintf(path, sizeof(path), "%s/swap", volume.dir);
@@ -787,7 +706,7 @@ static void swaps_beside_lent(void)
 	if (!read_number(SWAPPINESS, &swappiness))
 		fail(SWAPPINESS ": no number");
 	close(take_all());
-	fd = file_lent("file", 1, bytes);
+	fd = file_lent(&volume, "file", 1, bytes);
 	if (swapon(path, 0))
 		lack("swap", "swapon: %s", strerror(errno));
 	MUST(-!!write_file(SWAPPINESS, "0"));
@@ -820,7 +739,7 @@ static void small_group(void)
 
 	set_up("lazy");
 	child_bytes = 3 * GROUP_LIMIT;
-	child_fd = file_new("file", 1, child_bytes);
+	child_fd = file_made(&volume, "file", 1, child_bytes);
 	group_new();
 	MUST(-!!write_file(GROUP "/memory.max", "%zu", GROUP_LIMIT));
 	lends = count_of("lends");

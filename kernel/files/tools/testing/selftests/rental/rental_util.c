@@ -17,6 +17,8 @@
 #define FORGET_TRIES	100
 #define CLEAN_TRIES	1000
 #define CHUNK		512	/* pages whose flags are read at once */
+#define PIECE		KIB(128)	/* of a file that is read or written at once */
+#define METADATA	KIB(64)	/* that may have to be read again */
 #define HUGE		MIB(16)	/* of the hog, while there is plenty */
 #define PLENTY_KIB	(64 << 10)
 
@@ -113,6 +115,15 @@ int driver_open(unsigned long first, unsigned long pages)
 	if (ret)
 		lack("sample", DRIVER_PARAMETERS ": %s", strerror(-ret));
 	return open("/dev/rental-example", O_RDWR | O_CLOEXEC);
+}
+
+void expect_refused(unsigned long first, unsigned long pages, int error)
+{
+	int device = driver_open(first, pages);
+
+	if (device >= 0 || errno != error)
+		fail("%lu pages from %lu: %s", pages, first,
+		     device < 0 ? strerror(errno) : "had");
 }
 
 int take_all(void)
@@ -281,6 +292,78 @@ void forget(int fd)
 	fail("%llu pages stay in the page cache (dirty %llu, under writeback %llu)",
 	     (unsigned long long)cs.nr_cache, (unsigned long long)cs.nr_dirty,
 	     (unsigned long long)cs.nr_writeback);
+}
+
+/* Content */
+
+int file_made(const struct volume *v, const char *name, unsigned int id, size_t bytes)
+{
+	char *buf = page_buffer(PIECE);
+	int fd = MUST(volume_file(v, name, O_RDWR | O_CREAT | O_TRUNC));
+
+	for (size_t off = 0; off < bytes; off += PIECE) {
+		stamp(buf, off, PIECE, id, 1);
+		pwrite_all(fd, buf, PIECE, off);
+	}
+	munmap(buf, PIECE);
+	forget(fd);
+	return fd;
+}
+
+void file_check(int fd, unsigned int id, size_t bytes)
+{
+	char *got = page_buffer(PIECE), *want = page_buffer(PIECE);
+
+	for (size_t off = 0; off < bytes; off += PIECE) {
+		pread_all(fd, got, PIECE, off);
+		stamp(want, off, PIECE, id, 1);
+		expect("read", off, got, want, PIECE);
+	}
+	munmap(got, PIECE);
+	munmap(want, PIECE);
+}
+
+void map_check(const char *map, unsigned int id, size_t bytes)
+{
+	char *want = page_buffer(PIECE);
+
+	for (size_t off = 0; off < bytes; off += PIECE) {
+		stamp(want, off, PIECE, id, 1);
+		expect("mapped", off, map + off, want, PIECE);
+	}
+	munmap(want, PIECE);
+}
+
+int file_lent(const struct volume *v, const char *name, unsigned int id, size_t bytes)
+{
+	int fd = file_made(v, name, id, bytes);
+
+	file_check(fd, id, bytes);
+	expect_lent(fd, pages_in(bytes));
+	return fd;
+}
+
+char *map_fd(int fd, size_t bytes, int prot)
+{
+	char *map = mmap(NULL, bytes, prot, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	return map;
+}
+
+void touch_pages(const char *map, size_t bytes)
+{
+	for (size_t off = 0; off < bytes; off += page_size)
+		touch_page(map + off);
+}
+
+void expect_few_reads(const struct volume *v, unsigned long before, unsigned long pages)
+{
+	unsigned long bytes = disk_reads(v) - before;
+
+	if (bytes > METADATA + pages * page_size)
+		fail("%lu bytes were read from the disk again", bytes);
 }
 
 /* Little memory */

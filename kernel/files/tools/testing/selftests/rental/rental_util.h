@@ -55,6 +55,20 @@ void wait_until_clean(void);				/* what somebody held moves out */
 void forget(int fd);
 size_t pages_in(size_t bytes);
 
+/*
+ * Files on a volume, of whole pieces of 128 KiB, that hold version 1 of their content: stamp().
+ * None of a new one is in the page cache; all of a lent one is, in frames of the area.
+ */
+int file_made(const struct volume *v, const char *name, unsigned int id, size_t bytes);
+int file_lent(const struct volume *v, const char *name, unsigned int id, size_t bytes);
+void file_check(int fd, unsigned int id, size_t bytes);
+char *map_fd(int fd, size_t bytes, int prot);			/* shared */
+void map_check(const char *map, unsigned int id, size_t bytes);
+void touch_pages(const char *map, size_t bytes);
+
+/* From the disk, since it had read @before bytes: no more than these pages, and metadata */
+void expect_few_reads(const struct volume *v, unsigned long before, unsigned long pages);
+
 /* A primary, as a descriptor to close */
 int take(size_t pages);					/* -1: not to be had */
 int take_all(void);					/* fails the test then */
@@ -62,6 +76,7 @@ unsigned long most(void);				/* pages that can be taken */
 
 /* The sample driver, which has so many pages of the area from this one on while it is open */
 int driver_open(unsigned long first, unsigned long pages);	/* -1: refused, with errno */
+void expect_refused(unsigned long first, unsigned long pages, int error);
 
 /*
  * A process that has all memory but so many KiB, until it is stopped. Who lacks memory then kills
