@@ -45,6 +45,13 @@
 #include <linux/slab.h>
 #include <linux/swap.h>
 
+#ifdef CONFIG_CAMC
+#include <linux/camc.h>
+#else /* without memory coloring, or in a tree without it */
+static inline bool camc_colored(gfp_t gfp, unsigned int order, int mt) { return false; }
+static inline bool camc_keeps_color(unsigned long pfn) { return false; }
+#endif
+
 #include "internal.h"
 #include "rental.h"
 
@@ -296,8 +303,9 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 
 	if (order > pageblock_order || !rental_may_lend(mapping))
 		return NULL;
-	/* who says where its memory is to be means this memory, too */
-	if (IS_ENABLED(CONFIG_NUMA) && current->mempolicy)
+	/* who says where its memory is to be, or of which colors, means this memory, too */
+	if ((IS_ENABLED(CONFIG_NUMA) && current->mempolicy) ||
+	    camc_colored(gfp, 0, MIGRATE_MOVABLE))
 		return NULL;
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
@@ -554,7 +562,7 @@ bool __rental_take_over(struct folio *folio)
 
 	if (folio_test_anon(folio) || !folio->mapping || !folio_test_uptodate(folio) ||
 	    folio_test_dirty(folio) || rental_at_folio(folio) ||
-	    !rental_may_lend(folio->mapping))
+	    camc_keeps_color(folio_pfn(folio)) || !rental_may_lend(folio->mapping))
 		return false;
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
