@@ -73,6 +73,11 @@ FLAVOURS = {
             seconds=600,
             megabytes=2000,
         ),
+        Flavour(
+            "camc-irqs",
+            "camc that tells how long interrupts are off",
+            (*PLAIN, *OURS, *systems.CAMC.fragments, "irqs"),
+        ),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),
         Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
     )

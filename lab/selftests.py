@@ -107,6 +107,13 @@ ROUNDS = (
         ("camc_*",),
         system=systems.CAMC,
     ),
+    Round(
+        "coloring, lent frames",
+        _RENTAL,
+        f"{_ANY} coloring policy rental sample",
+        ("lent_colors",),
+        system=systems.CAMC,
+    ),
 )
 # for a kernel without any of our policies
 PLAIN = Round("movable", replace(_USUAL, policy="movable", args=(_CAMERA,)), f"{_ANY} camera")

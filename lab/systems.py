@@ -89,7 +89,7 @@ CAMC = System(
     "camc",
     symbol="CONFIG_CAMC",
     fragments=("camc",),
-    suites={"camc": 8},
+    suites={"camc": 10},
     selftests="camc",
     parts={
         "camc": (

@@ -247,7 +247,8 @@ def kernel_selftests(context: Context) -> PartResult:
     if context.options.kcsan:
         programs = RACY
     if context.options.camc:
-        programs = [name for name in programs if name.startswith("camc_")]
+        rounds = [each for each in selftests.ROUNDS if each.system is systems.CAMC]
+        programs = [name for name in programs if any(each.runs(name) for each in rounds)]
 
     def adapt(machine: Machine) -> Machine:
         return enlarged(machine, context)

@@ -7,6 +7,7 @@
  *				COLORS colors (0: none), of their unmapping, of the same once
  *				more, and with free pages collected before
  * color hold COLORS PAGES	touch them, and exit
+ * color end COLORS		touch pages until no color has any, which are strict
  * color key			a colored task that does nothing, until it is killed
  * color watch COLORS SECONDS COMMAND [ARGUMENT...]
  *				run COMMAND colored for at most SECONDS and count, ten times a
@@ -61,16 +62,21 @@ static void write_map(void)
 	close(fd);
 }
 
-static void set_colors(unsigned int nr)
+static void set_colors_flags(unsigned int nr, unsigned int flags)
 {
 	struct camc_policy policy = {
-		.flags = CAMC_AUTO | CAMC_FORK | CAMC_EXEC,
+		.flags = CAMC_AUTO | CAMC_FORK | CAMC_EXEC | flags,
 		.nr_colors = nr,
 		.node = CAMC_NODE_LOCAL,
 	};
 
 	if (nr && prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0))
 		err(1, "%u colors", nr);
+}
+
+static void set_colors(unsigned int nr)
+{
+	set_colors_flags(nr, 0);
 }
 
 static unsigned int fill(unsigned int pages)
@@ -124,6 +130,22 @@ static void touch_all(unsigned int colors, unsigned long pages)
 		printf("filled %u\n", fill(pages));
 		printf("prefilled %lu\n", touch(at, pages));
 	}
+}
+
+static void on_sigbus(int sig)
+{
+	(void)sig;
+	_exit(0);
+}
+
+static void touch_to_the_end(unsigned int colors)
+{
+	unsigned long pages = sysconf(_SC_PHYS_PAGES);
+
+	signal(SIGBUS, on_sigbus);
+	set_colors_flags(colors, CAMC_STRICT);
+	touch(room(pages), pages);
+	errx(1, "%u colors have no end", colors);
 }
 
 /* ------ watch ----------------------------------------------------------- */
@@ -289,6 +311,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "hold") && argc == 4) {
 		set_colors(atoi(argv[2]));
 		touch(room(atol(argv[3])), atol(argv[3]));
+	} else if (!strcmp(what, "end") && argc == 3) {
+		touch_to_the_end(atoi(argv[2]));
 	} else if (!strcmp(what, "key")) {
 		set_colors(1);
 		pause();

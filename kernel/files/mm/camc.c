@@ -46,8 +46,14 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/camc.h>
 
-/* Pages that one hold of a lock brings to the lists, or takes from them */
+/*
+ * How much is done in one hold of a lock, with interrupts off: pages that go to the lists or come
+ * from them (a refill: about so many, and at most twice as many if all of its colors are together),
+ * pages that are searched, and blocks of a free list that are looked at. Together no more than
+ * some 20,000 instructions, see Documentation/mm/camc.rst.
+ */
 #define CAMC_BATCH		16
+#define CAMC_SEARCH		128UL
 
 /* Blocks of one free list that are looked at, if the first ones did not do */
 #define CAMC_LOOK		8
@@ -78,7 +84,7 @@ static unsigned int camc_color(const struct page *page)
 	return camc_map_color(camc_map, page_to_pfn(page));
 }
 
-/* Has kswapd work to do? Then lists get no more than what is asked for. */
+/* Has kswapd work to do? Then what is freed comes to no list, nor does "walk" or a fill add any. */
 static bool camc_is_short(struct zone *zone)
 {
 	return zone_page_state(zone, NR_FREE_PAGES) <= high_wmark_pages(zone);
@@ -93,47 +99,69 @@ static void camc_list_add(struct zone *zone, struct page *page, unsigned int col
 	struct camc_list *list = &cz->lists[kind][color];
 
 	list_add(&page->pcp_list, &list->pages);
+	__set_bit(color, cz->listed[kind]);
 	list->nr++;
 	cz->nr++;
 }
 
-static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int alloc_flags)
+static void camc_list_del(struct camc_zone *cz, struct page *page, unsigned int kind,
+			  unsigned int color)
 {
-	unsigned int kind, kinds = alloc_flags & ALLOC_CMA ? CAMC_KINDS : CAMC_CMA;
-	struct camc_zone *cz = zone->camc;
+	struct camc_list *list = &cz->lists[kind][color];
 
-	for (kind = CAMC_ANY; kind < kinds; kind++) {
-		struct camc_list *list = &cz->lists[kind][color];
-
-		while (list->nr) {
-			struct page *page = list_first_entry(&list->pages, struct page, pcp_list);
-
-			list_del(&page->pcp_list);
-			list->nr--;
-			cz->nr--;
-			/* Broken since it was freed: nobody gets it, as in free_pages_prepare(). */
-			if (PageHWPoison(page))
-				continue;
-			cz->stats[CAMC_ALLOCATED]++;
-			return page;
-		}
-	}
-	return NULL;
+	list_del(&page->pcp_list);
+	if (!--list->nr)
+		__clear_bit(color, cz->listed[kind]);
+	cz->nr--;
 }
 
-/* A page of one of the colors: O(colors of the map) */
+/* The freshest page of a list that has some; NULL: it is broken */
+static struct page *camc_list_take(struct camc_zone *cz, unsigned int kind, unsigned int color)
+{
+	struct camc_list *list = &cz->lists[kind][color];
+	struct page *page = list_first_entry(&list->pages, struct page, pcp_list);
+
+	camc_list_del(cz, page, kind, color);
+	/* Broken since it was freed: nobody gets it, as in free_pages_prepare(). */
+	if (PageHWPoison(page))
+		return NULL;
+	cz->stats[CAMC_ALLOCATED]++;
+	return page;
+}
+
+/* From how many kinds of lists a request may have pages */
+static unsigned int camc_kinds(unsigned int alloc_flags)
+{
+	return alloc_flags & ALLOC_CMA ? CAMC_KINDS : CAMC_CMA;
+}
+
+static struct page *camc_pop(struct zone *zone, unsigned int color, unsigned int alloc_flags)
+{
+	unsigned int kind, kinds = camc_kinds(alloc_flags);
+	struct camc_zone *cz = zone->camc;
+	struct page *page = NULL;
+
+	for (kind = CAMC_ANY; kind < kinds && !page; kind++)
+		while (!page && cz->lists[kind][color].nr)
+			page = camc_list_take(cz, kind, color);
+	return page;
+}
+
+/* A page of one of the colors: O(colors of the map / BITS_PER_LONG) */
 static struct page *camc_pop_any(struct zone *zone, const unsigned long *colors,
 				 unsigned int alloc_flags)
 {
+	unsigned int kind, kinds = camc_kinds(alloc_flags), color, nr = camc_map->nr_colors;
+	struct camc_zone *cz = zone->camc;
 	struct page *page = NULL;
-	unsigned int color;
 
-	if (!zone->camc->nr)
-		return NULL;
-	for_each_set_bit(color, colors, camc_map->nr_colors) {
-		page = camc_pop(zone, color, alloc_flags);
-		if (page)
-			break;
+	for (kind = CAMC_ANY; kind < kinds && !page; kind++) {
+		while (!page) {
+			color = find_first_and_bit(colors, cz->listed[kind], nr);
+			if (color >= nr)
+				break;
+			page = camc_list_take(cz, kind, color);
+		}
 	}
 	return page;
 }
@@ -167,6 +195,7 @@ struct camc_wish {
 	unsigned int color;		/* a block has to have this one, or CAMC_NO_COLOR: any of */
 	const unsigned long *colors;	/* all of which are taken, if they are met */
 	unsigned int alloc_flags;
+	bool all;			/* the request may have any page of the zone */
 };
 
 static bool camc_grants(const struct camc_wish *wish, unsigned long pfn, unsigned int order)
@@ -185,12 +214,16 @@ static bool camc_lists_disabled(struct zone *zone)
 	return !READ_ONCE(raw_cpu_ptr(zone->per_cpu_pageset)->high_max);
 }
 
-/* How large a block yields about CAMC_BATCH pages of the colors */
-static unsigned int camc_pick_order(const unsigned long *colors)
+/* How large a block yields about CAMC_BATCH pages of the colors, if they are spread evenly */
+static unsigned int camc_pick_order(const struct camc_region *r, const unsigned long *colors)
 {
 	unsigned int mine = bitmap_weight(colors, camc_map->nr_colors);
+	unsigned int order = ilog2((CAMC_BATCH << camc_map->nr_bits) / max(mine, 1U) | 1);
 
-	return min(ilog2((CAMC_BATCH << camc_map->nr_bits) / max(mine, 1U) | 1), CAMC_PICK_ORDER);
+	/* All of that size have one color. */
+	if (r->uniform >= ilog2(CAMC_BATCH))
+		return ilog2(CAMC_BATCH);
+	return min(order, CAMC_PICK_ORDER);
 }
 
 /*
@@ -217,9 +250,10 @@ static void camc_give_back(struct zone *zone, unsigned long pfn, unsigned long e
 static void camc_extract(struct zone *zone, struct page *page, unsigned int order, int mt,
 			 const struct camc_wish *wish)
 {
-	unsigned int pick = camc_lists_disabled(zone) ? 0 : camc_pick_order(wish->colors);
 	unsigned long pfn = page_to_pfn(page), end, free;
 	const struct camc_region *r = camc_region(camc_map, pfn);
+	unsigned int pick = camc_lists_disabled(zone) ? 0 : camc_pick_order(r, wish->colors);
+	bool met = wish->color == CAMC_NO_COLOR;
 	unsigned int first, color, step;
 	int nr = 0;
 
@@ -240,6 +274,10 @@ static void camc_extract(struct zone *zone, struct page *page, unsigned int orde
 		color = first ^ r->table[0][pfn & 0xff];
 		if (!test_bit(color, wish->colors))
 			continue;
+		/* Enough, but the one that is asked for has to be among them. */
+		if (nr >= 2 * CAMC_BATCH && (met || color != wish->color))
+			continue;
+		met |= color == wish->color;
 		camc_give_back(zone, free, pfn, mt);
 		for (i = 0; i < step; i++)
 			camc_list_add(zone, pfn_to_page(pfn + i), color, mt);
@@ -253,8 +291,12 @@ static void camc_extract(struct zone *zone, struct page *page, unsigned int orde
 	trace_camc_refill(zone, nr);
 }
 
-/* Look at the first @look blocks of each free list of a type, small ones first. */
-static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct camc_wish *wish)
+/*
+ * Look at blocks @from up to, not including, @to of each free list of a type, small ones first:
+ * O(log regions) each.
+ */
+static bool camc_look(struct zone *zone, int mt, unsigned int from, unsigned int to,
+		      const struct camc_wish *wish)
 {
 	unsigned int order, seen;
 	struct page *page;
@@ -262,34 +304,48 @@ static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct
 	for (order = 0; order < NR_PAGE_ORDERS; order++) {
 		seen = 0;
 		list_for_each_entry(page, &zone->free_area[order].free_list[mt], buddy_list) {
-			if (camc_grants(wish, page_to_pfn(page), order)) {
+			if (seen >= from && camc_grants(wish, page_to_pfn(page), order)) {
 				camc_extract(zone, page, order, mt, wish);
 				return true;
 			}
-			if (++seen == look)
+			if (++seen == to)
 				break;
 		}
 	}
 	return false;
 }
 
-/* The same order of types as __rmqueue() has, but that no pageblock changes its type. */
-static bool camc_refill(struct zone *zone, const struct camc_wish *wish)
+/* Let interrupts in. What is on lists may be gone then. */
+static void camc_breathe(struct zone *zone, unsigned long *flags)
 {
-	bool cma = IS_ENABLED(CONFIG_CMA) && wish->alloc_flags & ALLOC_CMA;
+	spin_unlock_irqrestore(&zone->lock, *flags);
+	spin_lock_irqsave(&zone->lock, *flags);
+}
 
+/* Where most free pages are, in the order of __rmqueue() */
+static bool camc_refill_first(struct zone *zone, const struct camc_wish *wish, bool cma)
+{
 	if (cma && zone_page_state(zone, NR_FREE_CMA_PAGES) >
 	    zone_page_state(zone, NR_FREE_PAGES) / 2 &&
-	    camc_look(zone, MIGRATE_CMA, 1, wish))
+	    camc_look(zone, MIGRATE_CMA, 0, 1, wish))
 		return true;
-	if (camc_look(zone, MIGRATE_MOVABLE, 1, wish) ||
-	    (cma && camc_look(zone, MIGRATE_CMA, 1, wish)) ||
-	    camc_look(zone, MIGRATE_MOVABLE, CAMC_LOOK, wish) ||
-	    (cma && camc_look(zone, MIGRATE_CMA, CAMC_LOOK, wish)))
+	return camc_look(zone, MIGRATE_MOVABLE, 0, 1, wish) ||
+	       (cma && camc_look(zone, MIGRATE_CMA, 0, 1, wish));
+}
+
+/* Behind the first blocks, and those of other types, which no pageblock changes here */
+static bool camc_refill_more(struct zone *zone, const struct camc_wish *wish, bool cma,
+			     unsigned long *flags)
+{
+	camc_breathe(zone, flags);
+	if (camc_look(zone, MIGRATE_MOVABLE, 1, CAMC_LOOK, wish))
+		return true;
+	camc_breathe(zone, flags);
+	if (cma && camc_look(zone, MIGRATE_CMA, 1, CAMC_LOOK, wish))
 		return true;
 	return !(wish->alloc_flags & ALLOC_NOFRAGMENT) &&
-	       (camc_look(zone, MIGRATE_RECLAIMABLE, 1, wish) ||
-		camc_look(zone, MIGRATE_UNMOVABLE, 1, wish));
+	       (camc_look(zone, MIGRATE_RECLAIMABLE, 0, 1, wish) ||
+		camc_look(zone, MIGRATE_UNMOVABLE, 0, 1, wish));
 }
 
 /*
@@ -332,10 +388,8 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
 				found |= test_bit(color, colors);
 				filed++;
 			}
-			if (++held % CAMC_BATCH == 0) {
-				spin_unlock_irqrestore(&zone->lock, *flags);
-				spin_lock_irqsave(&zone->lock, *flags);
-			}
+			if (++held % CAMC_BATCH == 0)
+				camc_breathe(zone, flags);
 		}
 		cz->stats[CAMC_REFILLS]++;
 		cz->stats[CAMC_REFILLED] += filed;
@@ -357,34 +411,44 @@ static bool camc_walk(struct zone *zone, const unsigned long *colors, unsigned l
  * the meantime that somebody watched: another search may have set the bit again. Before it comes
  * to a search, colors that refills do not find any more are watched too, and are scarce.
  */
-static void camc_unwatch(struct camc_zone *cz, unsigned int color)
+static void camc_unwatch_word(struct camc_zone *cz, unsigned int at, unsigned long freed)
 {
-	if (!__test_and_clear_bit(color, cz->watch))
+	freed &= cz->watch[at];
+	if (!freed)
 		return;
-	__clear_bit(color, cz->scarce);
-	__clear_bit(color, cz->empty);
+	cz->watch[at] &= ~freed;
+	cz->scarce[at] &= ~freed;
+	cz->empty[at] &= ~freed;
 	cz->missed++;
+}
+
+static void camc_unwatch(struct zone *zone, unsigned int color)
+{
+	struct camc_zone *cz = zone->camc;
+
+	if (!test_bit(color, cz->watch))
+		return;
+	camc_unwatch_word(cz, BIT_WORD(color), BIT_MASK(color));
+	zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
 }
 
 void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 {
 	struct camc_zone *cz = zone->camc;
 	const struct camc_region *r = camc_region(camc_map, pfn);
-	unsigned long missed = cz->missed;
-	unsigned int first, step;
+	unsigned int first, at;
 
 	if (!r)
 		return;
 	first = camc_region_color(r, pfn);
-	/* Nearly all that is freed is one page: it does not pay for all watched colors. */
+	/* Nearly all that is freed is one page. */
 	if (!order) {
-		camc_unwatch(cz, first);
-	} else {
-		for_each_set_bit(step, r->span[order], camc_map->nr_colors)
-			camc_unwatch(cz, first ^ step);
+		camc_unwatch(zone, first);
+		return;
 	}
-	if (missed != cz->missed)
-		zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
+	for (at = 0; at < BITS_TO_LONGS(camc_map->nr_colors); at++)
+		camc_unwatch_word(cz, at, camc_block_word(r, order, first, at));
+	zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
 }
 
 /* Memory that was isolated comes back unnoticed. */
@@ -404,29 +468,61 @@ static void camc_forget(struct zone *zone)
 /* Is nothing left of all of these colors? */
 static bool camc_used_up(struct zone *zone, const unsigned long *colors)
 {
-	unsigned int color, nr = camc_map->nr_colors;
+	DECLARE_BITMAP(left, CAMC_MAX_COLORS);
 	struct camc_zone *cz = zone->camc;
 
-	for_each_and_bit(color, colors, cz->has, nr)
-		if (!test_bit(color, cz->empty))
-			return false;
-	return true;
+	bitmap_and(left, colors, cz->has, camc_map->nr_colors);
+	return !bitmap_andnot(left, left, cz->empty, camc_map->nr_colors);
+}
+
+static void camc_watch_begin(struct zone *zone)
+{
+	if (!zone->camc_watch)
+		zone->camc->forget = jiffies + CAMC_FORGET;
+	zone->camc_watch = true;
 }
 
 static void camc_watch(struct zone *zone, unsigned int color)
 {
-	struct camc_zone *cz = zone->camc;
-
-	if (!zone->camc_watch)
-		cz->forget = jiffies + CAMC_FORGET;
-	__set_bit(color, cz->watch);
-	zone->camc_watch = true;
+	camc_watch_begin(zone);
+	__set_bit(color, zone->camc->watch);
 }
 
-/* Split the first free block of a pageblock that grants the wish. */
-static bool camc_search_block(struct zone *zone, unsigned long pfn, const struct camc_wish *wish)
+/*
+ * Bring pages of the wish to the lists. True: there are some, one of its color among them. If there
+ * are none, and the request may have any page, the color is scarce. May release the lock, with
+ * interrupts on meanwhile, before it finds something.
+ */
+static bool camc_refill(struct zone *zone, const struct camc_wish *wish, unsigned long *flags)
 {
-	unsigned long end = min(pageblock_end_pfn(pfn), zone_end_pfn(zone));
+	bool cma = IS_ENABLED(CONFIG_CMA) && wish->alloc_flags & ALLOC_CMA;
+	struct camc_zone *cz = zone->camc;
+
+	if (camc_refill_first(zone, wish, cma))
+		return true;
+	/* What is freed while we breathe may be missed: then nobody watches it any more. */
+	if (wish->all)
+		camc_watch(zone, wish->color);
+	if (camc_refill_more(zone, wish, cma, flags)) {
+		if (wish->all)
+			camc_unwatch(zone, wish->color);
+		return true;
+	}
+	if (wish->all && test_bit(wish->color, cz->watch))
+		__set_bit(wish->color, cz->scarce);
+	return false;
+}
+
+/* How many pages are searched in one hold of the lock: they lie in one pageblock */
+static unsigned long camc_search_nr(void)
+{
+	return min(CAMC_SEARCH, pageblock_nr_pages);
+}
+
+/* Split the first free block of this part of a pageblock that grants the wish. */
+static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct camc_wish *wish)
+{
+	unsigned long end = min(pfn + camc_search_nr(), zone_end_pfn(zone));
 	struct page *page = pfn_to_online_page(pfn);
 	int mt;
 
@@ -452,8 +548,9 @@ static bool camc_search_block(struct zone *zone, unsigned long pfn, const struct
 }
 
 /*
- * Search the zone, a pageblock per hold of the lock, from where the last search ended. May sleep.
- * O(pages of the zone), but a color that was found to be used up is not searched for again.
+ * Search the zone, a part of a pageblock per hold of the lock, from where the last search ended.
+ * May sleep. O(pages of the zone), but a color that was found to be used up is not searched for
+ * again.
  */
 static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 				const unsigned long *colors)
@@ -462,16 +559,16 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		.color = CAMC_NO_COLOR, .colors = colors, .alloc_flags = alloc_flags,
 	};
 	unsigned long start = pageblock_start_pfn(zone->zone_start_pfn), flags;
-	unsigned long blocks = DIV_ROUND_UP(zone_end_pfn(zone) - start, pageblock_nr_pages);
-	unsigned long left = blocks;
+	unsigned long parts = DIV_ROUND_UP(zone_end_pfn(zone) - start, camc_search_nr());
+	unsigned int nr = camc_map->nr_colors;
 	struct camc_zone *cz = zone->camc;
-	unsigned long missed, pfn;
+	DECLARE_BITMAP(unseen, CAMC_MAX_COLORS);
+	unsigned long missed, pfn, left = parts;
 	struct page *page = NULL;
-	unsigned int color;
 
 	spin_lock_irqsave(&zone->lock, flags);
-	for_each_set_bit(color, colors, camc_map->nr_colors)
-		camc_watch(zone, color);
+	camc_watch_begin(zone);
+	bitmap_or(cz->watch, cz->watch, colors, nr);
 	missed = cz->missed;
 	/* Others search at the same time, for other colors: each goes all the way. */
 	pfn = cz->scan;
@@ -480,9 +577,9 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		if (pfn < start || pfn >= zone_end_pfn(zone))
 			pfn = start;
 		cz->scan = pfn;
-		if (!camc_search_block(zone, pfn, &wish))
-			pfn += pageblock_nr_pages;
-		cz->stats[CAMC_SCANNED]++;
+		if (!camc_search_part(zone, pfn, &wish))
+			pfn += camc_search_nr();
+		cz->stats[CAMC_SCANNED] += camc_search_nr();
 		page = camc_pop_any(zone, colors, alloc_flags);
 		if (!page) {
 			spin_unlock_irqrestore(&zone->lock, flags);
@@ -491,11 +588,12 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		}
 	}
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
-	if (!page && missed == cz->missed && (!IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA))
-		for_each_and_bit(color, colors, cz->watch, camc_map->nr_colors)
-			__set_bit(color, cz->empty);
+	if (!page && missed == cz->missed && (!IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA)) {
+		bitmap_and(unseen, colors, cz->watch, nr);
+		bitmap_or(cz->empty, cz->empty, unseen, nr);
+	}
 	spin_unlock_irqrestore(&zone->lock, flags);
-	trace_camc_search(zone, (blocks - left) * pageblock_nr_pages);
+	trace_camc_search(zone, (parts - left) * camc_search_nr());
 	return page;
 }
 
@@ -514,42 +612,29 @@ bool camc_owns(const struct page *page)
 	return color != CAMC_NO_COLOR && test_bit(color, current->camc->colors);
 }
 
-/* The color that is to be used next, or CAMC_NO_COLOR if all are scarce */
+/* The color that is to be used next, or CAMC_NO_COLOR if all are scarce: the last one's next */
 static unsigned int camc_next(const struct camc_zone *cz, const unsigned long *colors)
 {
-	unsigned int color = current->camc_last, first = CAMC_NO_COLOR, nr = camc_map->nr_colors;
+	DECLARE_BITMAP(left, CAMC_MAX_COLORS);
+	unsigned int color, nr = camc_map->nr_colors;
 
-	/* Once round; the last one that was used need not be one of these colors. */
-	for (;;) {
-		color = find_next_bit(colors, nr, color + 1);
-		if (color >= nr)
-			color = find_first_bit(colors, nr);
-		if (color >= nr || color == first)
-			return CAMC_NO_COLOR;
-		if (test_bit(color, cz->has) && !test_bit(color, cz->scarce))
-			return color;
-		if (first == CAMC_NO_COLOR)
-			first = color;
-	}
+	bitmap_and(left, colors, cz->has, nr);
+	if (!bitmap_andnot(left, left, cz->scarce, nr))
+		return CAMC_NO_COLOR;
+	color = find_next_bit(left, nr, current->camc_last + 1);
+	return color < nr ? color : find_first_bit(left, nr);
 }
 
-/*
- * A page of the next color, so that all of them are used alike. If there is none, @scarce may be
- * said: the request is one that may have any page.
- */
-static struct page *camc_rmqueue_next(struct zone *zone, struct camc_wish *wish, bool scarce)
+/* A page of the next color, so that all of them are used alike */
+static struct page *camc_rmqueue_next(struct zone *zone, const struct camc_wish *wish,
+				      unsigned long *flags)
 {
-	struct camc_zone *cz = zone->camc;
 	struct page *page;
 
 	current->camc_last = wish->color;
 	page = camc_pop(zone, wish->color, wish->alloc_flags);
-	if (!page && camc_refill(zone, wish))
+	if (!page && camc_refill(zone, wish, flags))
 		page = camc_pop(zone, wish->color, wish->alloc_flags);
-	if (!page && scarce) {
-		camc_watch(zone, wish->color);
-		__set_bit(wish->color, cz->scarce);
-	}
 	return page;
 }
 
@@ -560,15 +645,19 @@ static struct page *camc_rmqueue_next(struct zone *zone, struct camc_wish *wish,
  */
 struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags)
 {
-	struct camc_wish wish = { .colors = current->camc_colors, .alloc_flags = alloc_flags };
-	bool all = !IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA, used_up;
+	struct camc_wish wish = {
+		.colors = current->camc_colors,
+		.alloc_flags = alloc_flags,
+		.all = (!IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA) &&
+		       !(alloc_flags & ALLOC_NOFRAGMENT),
+	};
 	unsigned int failed = 0;
+	bool used_up;
 	unsigned long flags;
 	struct page *page;
 
 	if (!zone->camc)
 		return NULL;
-	all = all && !(alloc_flags & ALLOC_NOFRAGMENT);
 	spin_lock_irqsave(&zone->lock, flags);
 	/* The last one as long as its list has pages: refills bring some of each. */
 	if (test_bit(current->camc_last, wish.colors)) {
@@ -589,15 +678,14 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 	for (;;) {
 		wish.color = camc_next(zone->camc, wish.colors);
 		if (wish.color != CAMC_NO_COLOR)
-			page = camc_rmqueue_next(zone, &wish, all);
+			page = camc_rmqueue_next(zone, &wish, &flags);
 		else
 			page = camc_pop_any(zone, wish.colors, alloc_flags);
 		if (page || wish.color == CAMC_NO_COLOR ||
 		    ++failed >= bitmap_weight(wish.colors, camc_map->nr_colors))
 			break;
 		/* one refill a hold of the lock */
-		spin_unlock_irqrestore(&zone->lock, flags);
-		spin_lock_irqsave(&zone->lock, flags);
+		camc_breathe(zone, &flags);
 	}
 out:
 	/* true as well if the zone has no memory of these colors */
@@ -721,7 +809,7 @@ void camc_drain_pcp(void)
 	last = jiffies;
 	for_each_populated_zone(zone)
 		if (zone->camc)
-			camc_pcp_drain(zone);
+			camc_pcp_drain(zone, CAMC_BATCH);
 }
 
 void camc_foreign(void)
@@ -747,18 +835,17 @@ vm_fault_t __camc_fault(vm_fault_t fault)
 
 /* ------ drain ----------------------------------------------------------- */
 
-static unsigned long camc_drain_list(struct zone *zone, struct camc_list *list)
+static unsigned long camc_drain_list(struct zone *zone, unsigned int kind, unsigned int color)
 {
 	struct camc_zone *cz = zone->camc;
+	struct camc_list *list = &cz->lists[kind][color];
 	unsigned long flags, nr = 0, most;
 
 	spin_lock_irqsave(&zone->lock, flags);
 	for (most = list->nr; list->nr && nr < most; nr++) {
 		struct page *page = list_last_entry(&list->pages, struct page, pcp_list);
 
-		list_del(&page->pcp_list);
-		list->nr--;
-		cz->nr--;
+		camc_list_del(cz, page, kind, color);
 		if (!PageHWPoison(page))
 			camc_buddy_free(zone, page, get_pageblock_migratetype(page));
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
@@ -793,7 +880,7 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 	for (kind = 0; kind < CAMC_KINDS; kind++)
 		for (color = 0; color < camc_map->nr_colors; color++)
 			if (!colors || test_bit(color, colors))
-				nr += camc_drain_list(zone, &cz->lists[kind][color]);
+				nr += camc_drain_list(zone, kind, color);
 	trace_camc_drain(zone, nr);
 }
 
@@ -835,15 +922,27 @@ static unsigned long camc_shrink_scan(struct shrinker *shrinker, struct shrink_c
 
 /* ------ load, fill ------------------------------------------------------ */
 
+/* Pages of the colors on the lists of a zone, which change as we add */
+static unsigned long camc_nr_listed(const struct camc_zone *cz, const unsigned long *colors)
+{
+	unsigned int kind, color;
+	unsigned long sum = 0;
+
+	for_each_set_bit(color, colors, camc_map->nr_colors)
+		for (kind = 0; kind < CAMC_KINDS; kind++)
+			sum += data_race(cz->lists[kind][color].nr); /* as said */
+	return sum;
+}
+
 /*
  * Have @nr pages of the colors on the lists, as far as there are, and the lists may have: how many
  * there are then. May sleep.
  */
 unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 {
-	unsigned long flags, sum = 0;
-	unsigned int kind, color, tries;
+	unsigned long flags, sum = 0, here;
 	struct zone *zone;
+	unsigned int tries;
 
 	for_each_populated_zone(zone) {
 		struct camc_zone *cz = zone->camc;
@@ -851,12 +950,8 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
 
 		while (more) {
-			unsigned long here = 0;
-
+			here = camc_nr_listed(cz, colors);
 			spin_lock_irqsave(&zone->lock, flags);
-			for_each_set_bit(color, colors, camc_map->nr_colors)
-				for (kind = 0; kind < CAMC_KINDS; kind++)
-					here += cz->lists[kind][color].nr;
 			more = sum + here < nr && cz->nr < cz->max && !camc_lists_disabled(zone) &&
 			       !fatal_signal_pending(current) &&
 			       !camc_is_short(zone);
@@ -866,10 +961,9 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 							   wish.color + 1);
 				if (wish.color >= camc_map->nr_colors)
 					wish.color = find_first_bit(colors, camc_map->nr_colors);
-				if (camc_refill(zone, &wish))
+				if (camc_refill(zone, &wish, &flags))
 					break;
-				spin_unlock_irqrestore(&zone->lock, flags);
-				spin_lock_irqsave(&zone->lock, flags);
+				camc_breathe(zone, &flags);
 			}
 			more = more && tries < camc_map->nr_colors;
 			spin_unlock_irqrestore(&zone->lock, flags);

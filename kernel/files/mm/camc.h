@@ -46,14 +46,20 @@ struct camc_map {
 struct camc_map *camc_map_parse(const char *text);
 int camc_map_check(const struct camc_map *map);
 
+/* Regions are sorted, so that all lookups with zone->lock held are cheap: O(log regions) */
 static inline const struct camc_region *camc_region(const struct camc_map *map, unsigned long pfn)
 {
-	unsigned int i;
+	unsigned int low = 0, high = map->nr_regions;
 
-	for (i = 0; i < map->nr_regions; i++) {
-		const struct camc_region *r = &map->regions[i];
+	while (low < high) {
+		unsigned int middle = (low + high) / 2;
+		const struct camc_region *r = &map->regions[middle];
 
-		if (pfn - r->start < r->end - r->start)
+		if (pfn < r->start)
+			high = middle;
+		else if (pfn >= r->end)
+			low = middle + 1;
+		else
 			return r;
 	}
 	return NULL;
@@ -67,7 +73,7 @@ static inline unsigned int camc_region_color(const struct camc_region *r, unsign
 	       r->table[4][pfn >> 32 & 0xff];
 }
 
-/* The color of a page frame, or CAMC_NO_COLOR outside of the map: O(regions) */
+/* The color of a page frame, or CAMC_NO_COLOR outside of the map: O(log regions) */
 static inline unsigned int camc_map_color(const struct camc_map *map, unsigned long pfn)
 {
 	const struct camc_region *r = camc_region(map, pfn);
@@ -75,7 +81,7 @@ static inline unsigned int camc_map_color(const struct camc_map *map, unsigned l
 	return r ? camc_region_color(r, pfn) : CAMC_NO_COLOR;
 }
 
-/* Has a naturally aligned block a page of this color? O(regions) */
+/* Has a naturally aligned block a page of this color? O(log regions) */
 static inline bool camc_block_has_color(const struct camc_map *map, unsigned long pfn,
 					unsigned int order, unsigned int color)
 {
@@ -84,20 +90,47 @@ static inline bool camc_block_has_color(const struct camc_map *map, unsigned lon
 	return r && test_bit(color ^ camc_region_color(r, pfn), r->span[order]);
 }
 
-/* Has it a page of these colors? O(2^order), so that all blocks of a range are O(pages) */
+/* Bit i of the result is bit i ^ @by of the word. */
+static inline unsigned long camc_xor_bits(unsigned long word, unsigned int by)
+{
+	static const unsigned long low[] = {
+		0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f,
+		0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(low); i++)
+		if (by & 1U << i)
+			word = (word >> (1U << i) & low[i]) | (word & low[i]) << (1U << i);
+	return word;
+}
+
+/*
+ * Word @at of the bitmap of the colors that a block has, of which @first is that of its first
+ * page: those of the span, each XORed with @first. O(1), and next to nothing for a word of 0.
+ */
+static inline unsigned long camc_block_word(const struct camc_region *r, unsigned int order,
+					    unsigned int first, unsigned int at)
+{
+	unsigned long word = r->span[order][at ^ first / BITS_PER_LONG];
+
+	return word ? camc_xor_bits(word, first % BITS_PER_LONG) : 0;
+}
+
+/* Has a naturally aligned block a page of these colors? O(log regions + colors / BITS_PER_LONG) */
 static inline bool camc_block_has(const struct camc_map *map, unsigned long pfn,
 				  unsigned int order, const unsigned long *colors)
 {
 	const struct camc_region *r = camc_region(map, pfn);
-	unsigned int first, step;
+	unsigned int first, at;
 
 	if (!r)
 		return false;
 	first = camc_region_color(r, pfn);
 	if (!order)
 		return test_bit(first, colors);
-	for_each_set_bit(step, r->span[order], map->nr_colors)
-		if (test_bit(first ^ step, colors))
+	for (at = 0; at < BITS_TO_LONGS(map->nr_colors); at++)
+		if (camc_block_word(r, order, first, at) & colors[at])
 			return true;
 	return false;
 }
@@ -137,6 +170,7 @@ struct camc_list {
  * struct camc_zone - the color lists of a zone; all of it is protected by zone->lock
  *
  * @lists: by kind and color; the freshest page is the first
+ * @listed: of which colors there are pages on the lists, by kind
  * @has: of which colors the zone has memory at all
  * @total: how many pages of each, used or not
  * @nr: pages on all lists
@@ -151,6 +185,7 @@ struct camc_list {
  */
 struct camc_zone {
 	struct camc_list *lists[CAMC_KINDS];
+	DECLARE_BITMAP(listed[CAMC_KINDS], CAMC_MAX_COLORS);
 	DECLARE_BITMAP(has, CAMC_MAX_COLORS);
 	unsigned int *total;
 	unsigned long nr;

@@ -144,6 +144,64 @@ static void camc_test_blocks(struct kunit *test)
 	}
 }
 
+/* The same for sets of colors, of a map that has as many as there can be */
+static void camc_test_sets(struct kunit *test)
+{
+	struct camc_map *map = camc_test_map(test,
+		"map x\nregion 0-10000000\nbank 1401000\nbank 802000\nbank 4000\nbank 108000\n"
+		"bank 210000\nbank 420000\nbank 40000\nbank 1081000\nbank 100000\nbank 200000\n");
+	DECLARE_BITMAP(colors, CAMC_MAX_COLORS);
+	unsigned int order, i, at, nr;
+	unsigned long pfn, next = 1;
+
+	KUNIT_ASSERT_EQ(test, map->nr_colors, CAMC_MAX_COLORS);
+	for (nr = 1; nr <= CAMC_MAX_COLORS; nr *= 4) {
+		bitmap_zero(colors, CAMC_MAX_COLORS);
+		for (i = 0; i < nr; i++) {
+			next = next * 6364136223846793005UL + 1442695040888963407UL;
+			__set_bit(next >> 54, colors);
+		}
+		for (order = 0; order < NR_PAGE_ORDERS; order++) {
+			for (pfn = 0x2c00; pfn < 0x3c00; pfn += 1UL << order) {
+				const struct camc_region *r = camc_region(map, pfn);
+				DECLARE_BITMAP(there, CAMC_MAX_COLORS);
+				DECLARE_BITMAP(found, CAMC_MAX_COLORS);
+
+				bitmap_zero(there, CAMC_MAX_COLORS);
+				for (i = 0; i < 1UL << order; i++)
+					__set_bit(camc_map_color(map, pfn + i), there);
+				for (at = 0; at < BITS_TO_LONGS(CAMC_MAX_COLORS); at++)
+					found[at] = camc_block_word(r, order,
+								    camc_map_color(map, pfn), at);
+				KUNIT_ASSERT_TRUE(test, bitmap_equal(there, found,
+								     CAMC_MAX_COLORS));
+				KUNIT_ASSERT_EQ(test, camc_block_has(map, pfn, order, colors),
+						bitmap_intersects(there, colors, CAMC_MAX_COLORS));
+			}
+		}
+	}
+}
+
+/* As many regions as there may be, with holes between them, in no order */
+static void camc_test_regions(struct kunit *test)
+{
+	char *text = kunit_kzalloc(test, 4096, GFP_KERNEL);
+	unsigned int i, at, n;
+	struct camc_map *map;
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	n = scnprintf(text, 4096, "map x\n");
+	for (i = 0; i < CAMC_MAX_REGIONS; i++) {
+		at = i * 7 % CAMC_MAX_REGIONS;
+		n += scnprintf(text + n, 4096 - n, "region %x-%x node %u\n", at << 23,
+			       (at << 23) + (1 << 22), at);
+	}
+	map = camc_test_map(test, text);
+	for (i = 0; i < CAMC_MAX_REGIONS * 2048; i++)
+		KUNIT_ASSERT_EQ(test, camc_map_color(map, i),
+				i & 1024 ? CAMC_NO_COLOR : i / 2048);
+}
+
 /* Independent masks give each color the same number of pages. */
 static void camc_test_balance(struct kunit *test)
 {
@@ -246,6 +304,8 @@ static struct kunit_case camc_cases[] = {
 	KUNIT_CASE(camc_test_table_1),
 	KUNIT_CASE(camc_test_normalised),
 	KUNIT_CASE(camc_test_blocks),
+	KUNIT_CASE(camc_test_sets),
+	KUNIT_CASE(camc_test_regions),
 	KUNIT_CASE(camc_test_balance),
 	KUNIT_CASE(camc_test_limits),
 	KUNIT_CASE(camc_test_refused),

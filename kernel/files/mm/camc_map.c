@@ -13,6 +13,7 @@
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/string.h>
 
 #include "camc.h"
@@ -265,6 +266,13 @@ static void camc_tabulate(struct camc_region *r)
 	}
 }
 
+static int camc_by_start(const void *a, const void *b)
+{
+	const struct camc_region *first = a, *second = b;
+
+	return first->start < second->start ? -1 : 1; /* they do not overlap */
+}
+
 static int camc_parse(struct camc_parser *p, char *text)
 {
 	struct camc_map *map = p->map;
@@ -292,6 +300,7 @@ static int camc_parse(struct camc_parser *p, char *text)
 	map->nr_colors = nodes << map->nr_bits;
 	for (i = 0; i < map->nr_regions; i++)
 		camc_tabulate(&map->regions[i]);
+	sort(map->regions, map->nr_regions, sizeof(*map->regions), camc_by_start, NULL);
 	return 0;
 }
 

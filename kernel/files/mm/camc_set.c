@@ -514,8 +514,11 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 	if (IS_ERR_VALUE(ret)) {
 		camc_attach(current, old);
 		old = set;
-	} else if (set) {
-		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+	} else {
+		current->camc_failed = false;
+		current->camc_borrowed = false;
+		if (set)
+			set_bit(MMF_DISABLE_THP, &current->mm->flags);
 	}
 	if (old)
 		camc_set_put(old);

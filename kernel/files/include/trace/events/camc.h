@@ -46,7 +46,7 @@ DEFINE_EVENT(camc_zone, camc_drain,
 	TP_ARGS(zone, pages)
 );
 
-/* A search for the last pages of some colors looked at so many pages' worth of pageblocks. */
+/* A search for the last pages of some colors looked at so many. */
 DEFINE_EVENT(camc_zone, camc_search,
 
 	TP_PROTO(struct zone *zone, unsigned long pages),

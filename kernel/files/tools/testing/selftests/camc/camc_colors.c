@@ -620,6 +620,32 @@ static void test_spawn(void)
 	unlink("/tmp/camc/inspected");
 }
 
+/* A child by vfork() that shares its parent's colors takes its own: those outlast execve(). */
+static void test_vfork_mmap(void)
+{
+	static char has[32];
+	char *const argv[] = { "inspected", "--has", has, NULL };
+	pid_t pid;
+
+	copy_program("/tmp/camc/inspected");
+	set_auto(1, 0);
+	pid = MUST(vfork());
+	if (!pid) {
+		struct camc_policy policy;
+
+		if (mmap((void *)(CAMC_MMAP_ON + 2), 0, PROT_CAMC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0) == MAP_FAILED)
+			_exit(2);
+		get_policy(&policy);
+		snprintf(has, sizeof(has), "%llu", (unsigned long long)policy.colors[0]);
+		execv("/tmp/camc/inspected", argv);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+	EXPECT(nr_colors() == 1);
+	unlink("/tmp/camc/inspected");
+}
+
 static void test_fork(void)
 {
 	size_t size = some() / 4;
@@ -726,19 +752,62 @@ static void test_huge(void)
 	expect_pure(at, size);
 }
 
-/* KSM looks at all that is mergeable, so many times. */
-static void scan(int times)
+/* Who has no colors makes no huge page of what he shares with a task that has some. */
+static void test_huge_shared(void)
 {
-	long full;
+	char *at = room(MIB(4)), *shared;
+	int up[2], down[2];
+	char byte = 0;
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	at += -(uintptr_t)at % MIB(2);
+	shared = MUST(mmap(at, MIB(2), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED,
+			   -1, 0));
+	MUST(pipe(up));
+	MUST(pipe(down));
+	pid = MUST(fork());
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		set_auto(1, 0);
+		touch(shared, MIB(2));
+		expect_pure(shared, MIB(2));
+		MUST(write(up[1], &byte, 1));
+		MUST(read(down[0], &byte, 1));
+		expect_pure(shared, MIB(2));
+		expect_content(shared, MIB(2));
+		_exit(0);
+	}
+	EXPECT(read(up[0], &byte, 1) == 1);
+	for (int i = 0; i < 3; i++)
+		EXPECT(madvise(shared, MIB(2), 25 /* MADV_COLLAPSE */) == -1);
+	MUST(write(down[1], &byte, 1));
+	CHILD_OK(pid);
+	/* it would have been one */
+	if (madvise(shared, MIB(2), 25))
+		skip("no huge pages of shared memory");
+}
+
+/* KSM looks at pages until the number in a file has become so large, or for some seconds. */
+static void scan_until(const char *file, long value, const char *batch, const char *pause_ms)
+{
 	int i;
 
-	MUST(put("/sys/kernel/mm/ksm/sleep_millisecs", "0"));
-	MUST(put("/sys/kernel/mm/ksm/pages_to_scan", "1000"));
+	MUST(put("/sys/kernel/mm/ksm/sleep_millisecs", pause_ms));
+	MUST(put("/sys/kernel/mm/ksm/pages_to_scan", batch));
 	MUST(put("/sys/kernel/mm/ksm/run", "1"));
-	full = number("/sys/kernel/mm/ksm/full_scans");
-	for (i = 0; i < 3000 && number("/sys/kernel/mm/ksm/full_scans") < full + times; i++)
+	for (i = 0; i < 3000 && number(file) < value; i++)
 		usleep(1000);
 	MUST(put("/sys/kernel/mm/ksm/run", "0"));
+}
+
+#define FULL_SCANS "/sys/kernel/mm/ksm/full_scans"
+
+/* At all that is mergeable, so many times */
+static void scan(int times)
+{
+	scan_until(FULL_SCANS, number(FULL_SCANS) + times, "1000", "0");
 }
 
 static void test_merged(void)
@@ -778,6 +847,67 @@ static void test_merged_before(void)
 	EXPECT(number("/sys/kernel/mm/ksm/pages_unshared") == 0);
 	MUST(put("/sys/kernel/mm/ksm/run", "0"));
 	MUST(put("/sys/kernel/mm/ksm/smart_scan", "1"));
+}
+
+/*
+ * The first half waits for its like, a color is taken, and KSM comes to the second half: pages of
+ * that color are not given up for pages of others.
+ */
+static void test_merged_meanwhile(void)
+{
+	size_t half = MIB(2), i, first = 0, moved = 0, waiting = 0;
+	static uint64_t pfns[512];
+	int pagemap = open_pagemap(), color;
+	char *at, byte = 0;
+	int up[2], down[2];
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/ksm/run", F_OK))
+		skip("no KSM");
+	at = room(half * 2);
+	for (i = 0; i < half * 2; i += page)
+		*(size_t *)(at + i) = i % half + 1;
+	MUST(madvise(at, half * 2, MADV_NOHUGEPAGE));
+	MUST(madvise(at, half * 2, MADV_MERGEABLE));
+	MUST(put("/sys/kernel/mm/ksm/smart_scan", "0"));
+	/* their checksums are known then, and some begin to wait in the next scan */
+	scan_until(FULL_SCANS, number(FULL_SCANS) + 1, "16", "2");
+	scan_until("/sys/kernel/mm/ksm/pages_unshared", 128, "16", "2");
+	waiting = number("/sys/kernel/mm/ksm/pages_unshared");
+	printf("# %zu pages wait\n", waiting);
+	if (waiting < 64 || waiting > 448)
+		skip("KSM could not be stopped between the halves");
+	for (i = 0; i < half / page; i++)
+		pfns[i] = pfn_at(pagemap, at + i * page);
+	/* of two that are alike it takes the color of the one that waits */
+	for (i = 0; i < 63 && color_of(pfns[i]) == color_of(pfn_at(pagemap, at + half + i * page));)
+		i++;
+	color = color_of(pfns[i]);
+	MUST(pipe(up));
+	MUST(pipe(down));
+	pid = MUST(fork());
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(try_color(color, 0));
+		MUST(write(up[1], &byte, 1));
+		MUST(read(down[0], &byte, 1));
+		_exit(0);
+	}
+	EXPECT(read(up[0], &byte, 1) == 1);
+	scan(1);
+	for (i = 0; i < half / page; i++) {
+		first += color_of(pfns[i]) == (unsigned int)color;
+		moved += color_of(pfns[i]) == (unsigned int)color &&
+			 pfn_at(pagemap, at + i * page) != pfns[i];
+	}
+	printf("# %zu pages waited; %zu of a color that was taken, %zu of them are elsewhere\n",
+	       waiting, first, moved);
+	MUST(write(down[1], &byte, 1));
+	MUST(put("/sys/kernel/mm/ksm/run", "2"));
+	MUST(put("/sys/kernel/mm/ksm/run", "0"));
+	MUST(put("/sys/kernel/mm/ksm/smart_scan", "1"));
+	CHILD_OK(pid);
+	EXPECT(first && !moved);
 }
 
 static void test_mmap(void)
@@ -977,12 +1107,12 @@ static void test_strict_end(void)
 	killed -= field("/proc/vmstat", "oom_kill ");
 	signal(SIGBUS, SIG_DFL);
 	munmap(at + (got - 256) * page, 256 * page);
-	printf("# %zu pages in %.1f s, of about %zu free ones; searched %ld pageblocks\n", got,
+	printf("# %zu pages in %.1f s, of about %zu free ones; searched %ld pages\n", got,
 	       seconds, free, first);
-	printf("# 20 more faults got %zu pages and searched %ld pageblocks\n", more, second);
+	printf("# 20 more faults got %zu pages and searched %ld\n", more, second);
 	EXPECT(got < size / page && got > free * 8 / 10);
 	EXPECT(!swapped && !scanned && !killed && exhausted > 0);
-	EXPECT(more < 20 && second < 20l * 64 * (long)nodes);
+	EXPECT(more < 20 && second < 20l * 64 * 512 * (long)nodes);
 	EXPECT(nr_colors() == 1);
 	expect_pure(at, (got - 256) * page);
 	/* What was freed is found again. */
@@ -1089,6 +1219,165 @@ static void test_elsewhere(void)
 	EXPECT(field("/proc/vmstat", "pgscan_direct ") == scanned);
 }
 
+static long node_field(int node, const char *what)
+{
+	char path[64], word[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", node);
+	snprintf(word, sizeof(word), "Node %d %s:", node, what);
+	return field(path, word);
+}
+
+/* The low watermarks of all zones of a node, in KiB */
+static long node_low(int node)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	long low = 0, value;
+	char line[256];
+	int seen = -1;
+
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "Node %d", &seen);
+		if (seen == node && sscanf(line, " low %ld", &value) == 1)
+			low += value * (long)page / 1024;
+	}
+	fclose(file);
+	return low;
+}
+
+/*
+ * Let a process have all memory of a node but @leave KiB, whatever is reclaimed. Returns when it
+ * has been so for a while.
+ */
+static pid_t occupy(int node, long leave, bool locked)
+{
+	unsigned long mask = 1ul << node;
+	int up[2], steady = 0;
+	char byte = 0;
+	pid_t pid;
+
+	MUST(pipe(up));
+	pid = MUST(fork());
+	if (pid) {
+		EXPECT(read(up[0], &byte, 1) == 1);
+		return pid;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	MUST(syscall(__NR_set_mempolicy, 2 /* MPOL_BIND */, &mask, 64));
+	for (;;) {
+		if (node_field(node, "MemFree") < leave) {
+			if (++steady == 50) {
+				MUST(write(up[1], &byte, 1));
+				if (!locked)
+					pause();
+			}
+			usleep(2000);
+			continue;
+		}
+		touch(MUST(mmap(NULL, 32 * page, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | (locked ? MAP_LOCKED : 0), -1, 0)),
+		      32 * page);
+	}
+}
+
+#define TRACING "/sys/kernel/tracing/"
+#define VMSCAN TRACING "events/vmscan/"
+
+static void trace(const char *event, const char *on)
+{
+	char path[128];
+
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	snprintf(path, sizeof(path), VMSCAN "%s/enable", event);
+	if (access(path, F_OK))
+		skip("no events of reclaim");
+	put(TRACING "trace", "");
+	MUST(put(path, on));
+}
+
+/* Events of a process that have these words; the second may be NULL */
+static unsigned int count_events(pid_t pid, const char *word, const char *another)
+{
+	static char text[1 << 18];
+	unsigned int count = 0;
+	char who[32], *line;
+
+	MUST(get(TRACING "trace", text, sizeof(text)));
+	snprintf(who, sizeof(who), "-%d ", pid);
+	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		count += strstr(line, who) && strstr(line, word) &&
+			 (!another || strstr(line, another));
+	return count;
+}
+
+/* The node of its colors is short of memory that cannot be reclaimed: what is elsewhere stays. */
+static void test_other_node(void)
+{
+	struct camc_policy policy = { .flags = CAMC_AUTO | CAMC_STRICT, .nr_colors = 1, .node = 1 };
+	static const char event[] = "mm_vmscan_lru_shrink_inactive";
+	unsigned int own, others;
+	pid_t full, pid;
+
+	if (nodes < 2)
+		skip("one node only");
+	full = occupy(1, node_low(1) * 8 / 10, true);
+	trace(event, "1");
+	pid = MUST(fork());
+	if (!pid) {
+		char *at;
+
+		/* what it needs at its end is its own before, and stays */
+		touch_to_the_end(room(page), page);
+		MUST(mlockall(MCL_CURRENT));
+		at = room(MIB(16));
+		MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+		for (int i = 0; i < 5; i++)
+			touch_to_the_end(at + i * MIB(1), MIB(1));
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	own = count_events(pid, event, "nid=1 ");
+	others = count_events(pid, event, "nid=0 ");
+	trace(event, "0");
+	kill(full, SIGKILL);
+	wait_for(full);
+	printf("# pages of its node were looked at %u times, of the other one %u times\n", own,
+	       others);
+	EXPECT(own && !others);
+}
+
+/* Who takes the last memory above the low watermark wakes kswapd, of that node only. */
+static void test_kswapd(void)
+{
+	static const char event[] = "mm_vmscan_wakeup_kswapd";
+	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = BANKS, .node = nodes - 1 };
+	long low = node_low(policy.node);
+	unsigned int told, all;
+	pid_t full, pid;
+	char nid[16];
+
+	full = occupy(policy.node, low * 2, false);
+	trace(event, "1");
+	pid = MUST(fork());
+	if (!pid) {
+		/* no more than is above the min watermark */
+		size_t size = (node_field(policy.node, "MemFree") - low * 17 / 20) * 1024ul & -page;
+
+		MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+		touch(room(size), size);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	snprintf(nid, sizeof(nid), "nid=%d ", policy.node);
+	told = count_events(pid, "GFP_HIGHUSER_MOVABLE", nid);
+	all = count_events(pid, "GFP_HIGHUSER_MOVABLE", NULL);
+	trace(event, "0");
+	kill(full, SIGKILL);
+	wait_for(full);
+	printf("# it was woken %u times, that of another node %u times\n", told, all - told);
+	EXPECT(told && all == told);
+}
+
 static void test_spill(void)
 {
 	size_t size;
@@ -1104,8 +1393,6 @@ static void test_spill(void)
 	EXPECT(nr_colors() >= 3 && nr_colors() <= 5);
 	EXPECT(stat_of("taken") == (long)nr_colors());
 }
-
-#define TRACING "/sys/kernel/tracing/"
 
 /* Two tasks come to their end, one of which may have one more color, and exit. */
 static void test_trace(void)
@@ -1523,9 +1810,12 @@ static const struct {
 	{ test_spawn, "spawned programs have no colors without CAMC_FORK" },
 	{ test_fork, "children have the colors if the policy says so, and their copies too" },
 	{ test_threads, "threads share colors, and the last one gives them back" },
+	{ test_vfork_mmap, "colors that a vforked child takes outlast execve()" },
 	{ test_huge, "there are no huge pages" },
+	{ test_huge_shared, "what colored tasks share with others becomes no huge page" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
+	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
 	{ test_pinned, "pages that are pinned for long have the colors" },
 	{ test_mmap, "the mmap() call of the paper colors a task" },
 	{ test_cgroup, "programs in a cgroup have its colors" },
@@ -1539,6 +1829,8 @@ static const struct {
 	{ test_strict_call, "a system call of such a task fails" },
 	{ test_others, "such a task leaves alone what others have collected" },
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
+	{ test_kswapd, "kswapd is woken in time, and where memory is short only" },
+	{ test_other_node, "memory is reclaimed where it is short only" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_trace, "what happens to colors is traced" },
 	{ test_swap, "swapped pages come back in the colors" },
