@@ -56,8 +56,8 @@ traced uncolored color touch 0 {PAGES}
 @loads@
 """
 
-# Where most of the sections are that anybody has to wait for, for comparison
-STOCK = "rmqueue_bulk"
+# For comparison: where per-CPU lists are filled, and the compiler may have put it
+STOCK = ("rmqueue_bulk", "__rmqueue_pcplist")
 
 
 def hashed(regions: int, bits: int) -> str:
@@ -114,7 +114,7 @@ def longest(text: str) -> Mapping[str, tuple[int, int]]:
 
 def _loads(output: Output) -> Mapping[str, Mapping[str, tuple[int, int]]]:
     loads = {name: longest(text) for name, text in output.sections.items() if "color" in name}
-    if STOCK not in loads["uncolored"]:
+    if not any(name in loads["uncolored"] for name in STOCK):
         raise LabError("no section of the page allocator was traced", output["uncolored"])
     return loads
 
@@ -132,12 +132,12 @@ def camc_irqs(kernels: Kernels) -> Outcome:
     for name, output in outputs.items():
         for load, functions in _loads(output).items():
             for function, (count, most) in sorted(functions.items(), key=lambda item: -item[1][1]):
-                if load == "uncolored" and function == STOCK:
+                if load == "uncolored" and function in STOCK:
                     stock = max(stock, most)
-                elif not _ours(function) and function != "free_pcppages_bulk":
-                    continue
                 elif _ours(function):
                     worst = max(worst, most)
+                elif function != "free_pcppages_bulk":
+                    continue
                 rows.append([name, load, function, count, most])
     if not worst:
         raise LabError("no section of coloring was traced")
@@ -148,7 +148,7 @@ def camc_irqs(kernels: Kernels) -> Outcome:
                 "Interrupts off, instructions",
                 ("map", "load", "function", "times", "the longest"),
                 rows,
-                "One CPU; what it takes to trace both ends included, some 300 instructions."
+                "One CPU; what it takes to trace both ends included, some 600 instructions."
                 " free_pcppages_bulk(): what ordinary frees do, and the end of the colors in"
                 " batches of its own.",
             ),
