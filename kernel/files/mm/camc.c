@@ -53,7 +53,7 @@
  * some 20,000 instructions, see Documentation/mm/camc.rst.
  */
 #define CAMC_BATCH		16
-#define CAMC_SEARCH		128UL
+#define CAMC_SEARCH		64UL
 
 /* Blocks of one free list that are looked at, if the first ones did not do */
 #define CAMC_LOOK		8
@@ -78,6 +78,9 @@ DEFINE_STATIC_KEY_DEFERRED_FALSE(camc_key, HZ);
 const struct camc_map *camc_map;
 enum camc_refill camc_refill_mode;
 atomic_long_t camc_events[CAMC_NR_EVENTS];
+
+/* camc_extract() relies on 256 aligned pages being in one region. */
+static_assert(MAX_PAGE_ORDER >= CAMC_PICK_ORDER);
 
 static unsigned int camc_color(const struct page *page)
 {
@@ -292,11 +295,9 @@ static void camc_extract(struct zone *zone, struct page *page, unsigned int orde
 }
 
 /*
- * Look at blocks @from up to, not including, @to of each free list of a type, small ones first:
- * O(log regions) each.
+ * Look at the first @look blocks of each free list of a type, small ones first: O(log regions) each
  */
-static bool camc_look(struct zone *zone, int mt, unsigned int from, unsigned int to,
-		      const struct camc_wish *wish)
+static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct camc_wish *wish)
 {
 	unsigned int order, seen;
 	struct page *page;
@@ -304,11 +305,11 @@ static bool camc_look(struct zone *zone, int mt, unsigned int from, unsigned int
 	for (order = 0; order < NR_PAGE_ORDERS; order++) {
 		seen = 0;
 		list_for_each_entry(page, &zone->free_area[order].free_list[mt], buddy_list) {
-			if (seen >= from && camc_grants(wish, page_to_pfn(page), order)) {
+			if (camc_grants(wish, page_to_pfn(page), order)) {
 				camc_extract(zone, page, order, mt, wish);
 				return true;
 			}
-			if (++seen == to)
+			if (++seen == look)
 				break;
 		}
 	}
@@ -327,25 +328,26 @@ static bool camc_refill_first(struct zone *zone, const struct camc_wish *wish, b
 {
 	if (cma && zone_page_state(zone, NR_FREE_CMA_PAGES) >
 	    zone_page_state(zone, NR_FREE_PAGES) / 2 &&
-	    camc_look(zone, MIGRATE_CMA, 0, 1, wish))
+	    camc_look(zone, MIGRATE_CMA, 1, wish))
 		return true;
-	return camc_look(zone, MIGRATE_MOVABLE, 0, 1, wish) ||
-	       (cma && camc_look(zone, MIGRATE_CMA, 0, 1, wish));
+	return camc_look(zone, MIGRATE_MOVABLE, 1, wish) ||
+	       (cma && camc_look(zone, MIGRATE_CMA, 1, wish));
 }
 
-/* Behind the first blocks, and those of other types, which no pageblock changes here */
+/* At more blocks, and at those of other types, which no pageblock changes here */
 static bool camc_refill_more(struct zone *zone, const struct camc_wish *wish, bool cma,
 			     unsigned long *flags)
 {
 	camc_breathe(zone, flags);
-	if (camc_look(zone, MIGRATE_MOVABLE, 1, CAMC_LOOK, wish))
+	if (camc_look(zone, MIGRATE_MOVABLE, CAMC_LOOK, wish))
 		return true;
 	camc_breathe(zone, flags);
-	if (cma && camc_look(zone, MIGRATE_CMA, 1, CAMC_LOOK, wish))
+	if (cma && camc_look(zone, MIGRATE_CMA, CAMC_LOOK, wish))
 		return true;
+	camc_breathe(zone, flags);
 	return !(wish->alloc_flags & ALLOC_NOFRAGMENT) &&
-	       (camc_look(zone, MIGRATE_RECLAIMABLE, 0, 1, wish) ||
-		camc_look(zone, MIGRATE_UNMOVABLE, 0, 1, wish));
+	       (camc_look(zone, MIGRATE_RECLAIMABLE, 1, wish) ||
+		camc_look(zone, MIGRATE_UNMOVABLE, 1, wish));
 }
 
 /*
@@ -519,11 +521,29 @@ static unsigned long camc_search_nr(void)
 	return min(CAMC_SEARCH, pageblock_nr_pages);
 }
 
-/* Split the first free block of this part of a pageblock that grants the wish. */
+/* A free block that begins before @pfn, and has it: its order, or 0 if there is none */
+static unsigned int camc_block_around(unsigned long pfn)
+{
+	unsigned int order;
+
+	for (order = __ffs(pfn | 1UL << MAX_PAGE_ORDER) + 1; order < NR_PAGE_ORDERS; order++) {
+		struct page *head = pfn_to_page(round_down(pfn, 1UL << order));
+
+		if (PageBuddy(head) && buddy_order(head) >= order)
+			return buddy_order(head);
+	}
+	return 0;
+}
+
+/*
+ * Split the first free block of this part of a pageblock that grants the wish. One that begins
+ * before is looked at again: its head may have been freed after it was passed by.
+ */
 static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct camc_wish *wish)
 {
 	unsigned long end = min(pfn + camc_search_nr(), zone_end_pfn(zone));
 	struct page *page = pfn_to_online_page(pfn);
+	unsigned int around;
 	int mt;
 
 	if (!page || page_zone(page) != zone)
@@ -531,6 +551,8 @@ static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct 
 	mt = get_pageblock_migratetype(page);
 	if (mt >= MIGRATE_PCPTYPES && !(is_migrate_cma(mt) && wish->alloc_flags & ALLOC_CMA))
 		return false;
+	around = camc_block_around(pfn);
+	pfn = around ? round_down(pfn, 1UL << around) : pfn;
 	while (pfn < end) {
 		unsigned int order = 0;
 
@@ -555,20 +577,22 @@ static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct 
 static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 				const unsigned long *colors)
 {
+	DECLARE_BITMAP(mine, CAMC_MAX_COLORS);
 	const struct camc_wish wish = {
-		.color = CAMC_NO_COLOR, .colors = colors, .alloc_flags = alloc_flags,
+		.color = CAMC_NO_COLOR, .colors = mine, .alloc_flags = alloc_flags,
 	};
 	unsigned long start = pageblock_start_pfn(zone->zone_start_pfn), flags;
 	unsigned long parts = DIV_ROUND_UP(zone_end_pfn(zone) - start, camc_search_nr());
 	unsigned int nr = camc_map->nr_colors;
 	struct camc_zone *cz = zone->camc;
-	DECLARE_BITMAP(unseen, CAMC_MAX_COLORS);
 	unsigned long missed, pfn, left = parts;
 	struct page *page = NULL;
 
+	/* Another thread may add some, which were not searched for from the beginning. */
+	bitmap_copy(mine, colors, nr);
 	spin_lock_irqsave(&zone->lock, flags);
 	camc_watch_begin(zone);
-	bitmap_or(cz->watch, cz->watch, colors, nr);
+	bitmap_or(cz->watch, cz->watch, mine, nr);
 	missed = cz->missed;
 	/* Others search at the same time, for other colors: each goes all the way. */
 	pfn = cz->scan;
@@ -580,7 +604,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		if (!camc_search_part(zone, pfn, &wish))
 			pfn += camc_search_nr();
 		cz->stats[CAMC_SCANNED] += camc_search_nr();
-		page = camc_pop_any(zone, colors, alloc_flags);
+		page = camc_pop_any(zone, mine, alloc_flags);
 		if (!page) {
 			spin_unlock_irqrestore(&zone->lock, flags);
 			cond_resched();
@@ -589,8 +613,8 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	}
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
 	if (!page && missed == cz->missed && (!IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA)) {
-		bitmap_and(unseen, colors, cz->watch, nr);
-		bitmap_or(cz->empty, cz->empty, unseen, nr);
+		bitmap_and(mine, mine, cz->watch, nr);
+		bitmap_or(cz->empty, cz->empty, mine, nr);
 	}
 	spin_unlock_irqrestore(&zone->lock, flags);
 	trace_camc_search(zone, (parts - left) * camc_search_nr());
@@ -633,9 +657,11 @@ static struct page *camc_rmqueue_next(struct zone *zone, const struct camc_wish 
 
 	current->camc_last = wish->color;
 	page = camc_pop(zone, wish->color, wish->alloc_flags);
-	if (!page && camc_refill(zone, wish, flags))
-		page = camc_pop(zone, wish->color, wish->alloc_flags);
-	return page;
+	if (page)
+		return page;
+	/* Even if it finds nothing: others may have brought some meanwhile. */
+	camc_refill(zone, wish, flags);
+	return camc_pop(zone, wish->color, wish->alloc_flags);
 }
 
 /*

@@ -1228,21 +1228,33 @@ static long node_field(int node, const char *what)
 	return field(path, word);
 }
 
-/* The low watermarks of all zones of a node, in KiB */
-static long node_low(int node)
+/*
+ * So many percent of the way from the watermark min of a node to low, of all its zones, and what these
+ * keep for requests that may have no other: KiB
+ */
+static long node_between(int node, long percent)
 {
 	FILE *file = fopen("/proc/zoneinfo", "r");
-	long low = 0, value;
-	char line[256];
+	long sum = 0, min = 0, low = 0, kept;
+	char line[256], *at;
 	int seen = -1;
 
 	while (fgets(line, sizeof(line), file)) {
 		sscanf(line, "Node %d", &seen);
-		if (seen == node && sscanf(line, " low %ld", &value) == 1)
-			low += value * (long)page / 1024;
+		if (seen != node)
+			continue;
+		sscanf(line, " min %ld", &min);
+		sscanf(line, " low %ld", &low);
+		at = strstr(line, "protection: (");
+		if (!at || !low)
+			continue;
+		/* the last one is that for the highest zone, and the largest */
+		at = strrchr(line, ' ');
+		kept = atol(at + 1);
+		sum += min + (low - min) * percent / 100 + kept;
 	}
 	fclose(file);
-	return low;
+	return sum * (long)page / 1024;
 }
 
 /*
@@ -1278,6 +1290,15 @@ static pid_t occupy(int node, long leave, bool locked)
 				MAP_PRIVATE | MAP_ANONYMOUS | (locked ? MAP_LOCKED : 0), -1, 0)),
 		      32 * page);
 	}
+}
+
+static void give_up(pid_t pid)
+{
+	/* or memory was not as short as it had to be */
+	if (waitpid(pid, NULL, WNOHANG))
+		fail("who had the memory was killed for it");
+	kill(pid, SIGKILL);
+	wait_for(pid);
 }
 
 #define TRACING "/sys/kernel/tracing/"
@@ -1320,7 +1341,7 @@ static void test_other_node(void)
 
 	if (nodes < 2)
 		skip("one node only");
-	full = occupy(1, node_low(1) * 8 / 10, true);
+	full = occupy(1, node_between(1, 50), true);
 	trace(event, "1");
 	pid = MUST(fork());
 	if (!pid) {
@@ -1329,18 +1350,17 @@ static void test_other_node(void)
 		/* what it needs at its end is its own before, and stays */
 		touch_to_the_end(room(page), page);
 		MUST(mlockall(MCL_CURRENT));
-		at = room(MIB(16));
+		at = room(MIB(192));
 		MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
-		for (int i = 0; i < 5; i++)
-			touch_to_the_end(at + i * MIB(1), MIB(1));
+		for (int i = 0; i < 3; i++)
+			touch_to_the_end(at + i * MIB(64), MIB(64));
 		_exit(0);
 	}
 	CHILD_OK(pid);
 	own = count_events(pid, event, "nid=1 ");
 	others = count_events(pid, event, "nid=0 ");
 	trace(event, "0");
-	kill(full, SIGKILL);
-	wait_for(full);
+	give_up(full);
 	printf("# pages of its node were looked at %u times, of the other one %u times\n", own,
 	       others);
 	EXPECT(own && !others);
@@ -1351,17 +1371,17 @@ static void test_kswapd(void)
 {
 	static const char event[] = "mm_vmscan_wakeup_kswapd";
 	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = BANKS, .node = nodes - 1 };
-	long low = node_low(policy.node);
+	long between = node_between(policy.node, 25);
 	unsigned int told, all;
 	pid_t full, pid;
 	char nid[16];
 
-	full = occupy(policy.node, low * 2, false);
+	full = occupy(policy.node, node_between(policy.node, 100) * 2, false);
 	trace(event, "1");
 	pid = MUST(fork());
 	if (!pid) {
 		/* no more than is above the min watermark */
-		size_t size = (node_field(policy.node, "MemFree") - low * 17 / 20) * 1024ul & -page;
+		size_t size = (node_field(policy.node, "MemFree") - between) * 1024ul & -page;
 
 		MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
 		touch(room(size), size);
@@ -1372,8 +1392,7 @@ static void test_kswapd(void)
 	told = count_events(pid, "GFP_HIGHUSER_MOVABLE", nid);
 	all = count_events(pid, "GFP_HIGHUSER_MOVABLE", NULL);
 	trace(event, "0");
-	kill(full, SIGKILL);
-	wait_for(full);
+	give_up(full);
 	printf("# it was woken %u times, that of another node %u times\n", told, all - told);
 	EXPECT(told && all == told);
 }
@@ -1390,6 +1409,7 @@ static void test_spill(void)
 	touch(at, size);
 	expect_pure(at, size);
 	expect_content(at, size);
+	printf("# it has %u colors for %zu pages\n", nr_colors(), size / page);
 	EXPECT(nr_colors() >= 3 && nr_colors() <= 5);
 	EXPECT(stat_of("taken") == (long)nr_colors());
 }
@@ -1428,6 +1448,8 @@ static void test_trace(void)
 	}
 	CHILD_OK(-1);
 	MUST(put(TRACING "events/camc/enable", "0"));
+	printf("# of %zu pages twice %ld colors were used up, %ld taken\n", share / page,
+	       stat_of("exhausted"), stat_of("spilled"));
 	for (unsigned int i = 0; events[i]; i++) {
 		char command[256];
 
