@@ -2134,6 +2134,9 @@ static void swap_out_past_the_area(void)
 	close(buffer);
 }
 
+/* Pages of the test itself may have been swapped out, too: a request each. */
+#define OWN_REQUESTS	4
+
 /* Readahead reads no less at a time because some of the pages are in the area. */
 static void read_in_blocks(void)
 {
@@ -2152,7 +2155,7 @@ static void read_in_blocks(void)
 	MUST(write_file(CLUSTER, "3") ? -1 : 0);
 	with = requests_to_check();
 	diag("%lu requests without tenants, %lu with every other block in the area", without, with);
-	if (with > without)
+	if (with > without + OWN_REQUESTS)
 		fail("%lu requests, %lu without tenants", with, without);
 }
 
@@ -2177,7 +2180,7 @@ static void read_over(void)
 	with = requests_to_check();
 	diag("%lu requests without tenants, %lu with every other page in the area, but %lu",
 	     without, with, resident);
-	if (with > without + resident)
+	if (with > without + resident + OWN_REQUESTS)
 		fail("%lu requests, %lu without tenants", with, without);
 }
 
