@@ -49,8 +49,8 @@
 /*
  * How much is done in one hold of a lock, with interrupts off: pages that go to the lists or come
  * from them (a refill: about so many, and at most twice as many if all of its colors are together),
- * pages that are searched, and blocks of a free list that are looked at. Together no more than
- * some 20,000 instructions, see Documentation/mm/camc.rst.
+ * pages that are searched, and blocks of a free list that are looked at. How many instructions
+ * that takes together is told in Documentation/mm/camc.rst.
  */
 #define CAMC_BATCH		16
 #define CAMC_SEARCH		64UL
