@@ -53,8 +53,8 @@ GCMA = System(
         "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),
         "admission": ("mm/gcma_admission.[ch]",),
         "observability": (
-            *("mm/gcma_sysfs.c", "mm/gcma_debug.c"),
-            *("include/linux/gcma_counters.h", "include/trace/events/gcma.h"),
+            *("mm/gcma_sysfs.c", "include/linux/gcma_counters.h"),
+            "include/trace/events/gcma.h",
         ),
     },
 )

@@ -23,6 +23,8 @@ struct cma_reserve;
  * @scrub: a primary left the range, whose bits are still set: forget what was in
  *	its frames before. Any context but hard interrupts, no lock held
  * @lend: the bits of the range were just cleared: it may be used again. As @scrub
+ * @letter: what a frame that no primary has is used for, for the file frames: '.' is
+ *	nothing. Just now: nothing is locked. May sleep
  *
  * @scrub and @lend get large ranges in parts, and may keep interrupts off for each.
  *
@@ -38,6 +40,7 @@ struct cma_policy {
 		      unsigned long count);
 	void (*lend)(struct cma_reserve *r, unsigned long frame,
 		     unsigned long count);
+	char (*letter)(const struct cma_reserve *r, unsigned long frame);
 };
 
 /**
@@ -89,7 +92,7 @@ bool cma_make_compound(struct page *page, unsigned long count);
 #if IS_ENABLED(CONFIG_CMA_RESERVE) && IS_ENABLED(CONFIG_CMA_DEBUGFS)
 u64 cma_latency_begin(void);
 void cma_latency_end(struct cma *cma, u64 start);
-void cma_latency_add(struct cma *cma, struct dentry *dir);
+void cma_reserve_debugfs_add(struct cma *cma, struct dentry *dir);
 #else
 static inline u64 cma_latency_begin(void)
 {
@@ -100,7 +103,7 @@ static inline void cma_latency_end(struct cma *cma, u64 start)
 {
 }
 
-static inline void cma_latency_add(struct cma *cma, struct dentry *dir)
+static inline void cma_reserve_debugfs_add(struct cma *cma, struct dentry *dir)
 {
 }
 #endif

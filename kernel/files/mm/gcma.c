@@ -1200,12 +1200,20 @@ static int gcma_create(struct cma_reserve *r)
 	return 0;
 }
 
+static char gcma_letter(const struct cma_reserve *r, unsigned long frame)
+{
+	const struct gcma *g = r->tenants;
+
+	return ".Tcc"[gcma_frame_state(&g->frames[frame])]; /* enum gcma_state */
+}
+
 const struct cma_policy gcma_policy = {
 	.name = "gcma",
 	.create = gcma_create,
 	.revoke = gcma_revoke,
 	.scrub = gcma_scrub,
 	.lend = gcma_lend,
+	.letter = gcma_letter,
 };
 
 unsigned long gcma_counter(const struct gcma *g, enum vm_event_item item)

@@ -1066,12 +1066,32 @@ static int rental_create(struct cma_reserve *reserve)
 	return 0;
 }
 
+/*
+ * 'T' lent to clean page cache; 'D' the page is dirty or being written, 'A' is none of
+ * the page cache. Without a reference the page may become another's at any time, so
+ * that what asserts something of it, as the tests of its flags do, cannot be used.
+ */
+static char rental_letter(const struct cma_reserve *r, unsigned long frame)
+{
+	const struct rental *rental = r->tenants;
+	const struct page *page = compound_head(cma_page(r->cma, frame));
+	unsigned long flags = data_race(page->flags);
+
+	if (!test_bit(frame, rental->lent))
+		return '.';
+	if (flags & BIT(PG_swapbacked) ||
+	    (unsigned long)data_race(page->mapping) & PAGE_MAPPING_ANON)
+		return 'A';
+	return flags & (BIT(PG_dirty) | BIT(PG_writeback)) ? 'D' : 'T';
+}
+
 const struct cma_policy rental_policy = {
 	.name = "rental",
 	.create = rental_create,
 	.revoke = rental_revoke,
 	.scrub = rental_scrub,
 	.lend = rental_lend,
+	.letter = rental_letter,
 };
 
 /* ------ drivers ------------------------------------------------------- */

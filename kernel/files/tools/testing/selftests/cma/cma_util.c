@@ -574,6 +574,23 @@ unsigned long area_debug(const struct area *area, const char *name)
 	return number;
 }
 
+struct letters area_letters(const struct area *area)
+{
+	struct letters letters = { };
+	char path[PATH_MAX];
+	FILE *file;
+	int c;
+
+	snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/frames", area->name);
+	file = fopen(path, "re");
+	if (!file)
+		lack("debugfs", "no %s (CONFIG_CMA_DEBUGFS)", path);
+	while ((c = getc(file)) != EOF)
+		letters.of[c] += c != '\n';
+	fclose(file);
+	return letters;
+}
+
 unsigned long area_free(const struct area *area)
 {
 	return area->pages - area_debug(area, "used");

@@ -121,6 +121,13 @@ void need_policy(struct area *area, const char *policy);	/* which is a resource,
 unsigned long area_number(const struct area *area, const char *name);
 unsigned long area_debug(const struct area *area, const char *name);
 unsigned long area_free(const struct area *area);
+
+/* How many frames of the area are used for what: see Documentation/admin-guide/mm/gcma.rst */
+struct letters {
+	unsigned long of[UCHAR_MAX + 1];
+};
+
+struct letters area_letters(const struct area *area);
 int area_heap(const struct area *area);
 int heap_alloc(int heap, size_t bytes);
 

@@ -103,6 +103,15 @@ static void fill_cache(void)
 	}
 }
 
+/* Pages of the file have to leave memory, or the area has no part in it. */
+static bool memory_is_full(unsigned long stores)
+{
+	if (area.gcma)
+		return counter("stores") > stores;
+	return memory_kib("MemFree:") <= file_bytes / KIB(1) / 8 ||
+	       memory_kib("Cached:") >= file_bytes / KIB(1);
+}
+
 /* True if the area gave the pages; they are given back at once. */
 static bool allocate(const char *bench, int heap, unsigned long pages)
 {
@@ -127,7 +136,7 @@ static bool allocate(const char *bench, int heap, unsigned long pages)
 
 static void no_failures(void)
 {
-	unsigned long tried = 0, failed = 0, longest;
+	unsigned long tried = 0, failed = 0, stores = counter("stores"), longest;
 	pid_t holders[HOLDERS], filler;
 	u64 rnd = 1, start;
 	char bench[512];
@@ -147,8 +156,7 @@ static void no_failures(void)
 	file_bytes = MIB(memory_kib("MemFree:") >> 10);
 	MUST(ftruncate(MUST(volume_file(&volume, "sparse", O_RDWR | O_CREAT)), file_bytes));
 	filler = background(fill_cache);
-	while (memory_kib("MemFree:") > file_bytes / KIB(1) / 8 &&
-	       memory_kib("Cached:") < file_bytes / KIB(1))
+	while (!memory_is_full(stores))
 		usleep(100000);
 	for (unsigned int i = 0; i < HOLDERS; i++)
 		holders[i] = background(hold);

@@ -291,28 +291,20 @@ static void frames_stay_out(void)
 
 static void frame_map(void)
 {
-	unsigned long frames = 0, tenants = 0, held = 0;
-	char path[PATH_MAX];
+	unsigned long frames = 0, held;
+	struct letters letters;
 	struct area area;
-	FILE *file;
-	int c;
 
 	need_gcma();
 	need_area(&area);
-	snprintf(path, sizeof(path), CMA_DEBUGFS "/%s/frames", area.name);
-	file = fopen(path, "re");
-	if (!file)
-		fail("%s: %s", path, strerror(errno));
-	while ((c = getc(file)) != EOF) {
-		frames += c != '\n';
-		tenants += c == 'T';
-		held += c == '#' || c == 'Q';
-	}
-	fclose(file);
+	letters = area_letters(&area);
+	for (unsigned int c = 0; c < ARRAY_SIZE(letters.of); c++)
+		frames += letters.of[c];
+	held = letters.of['#'] + letters.of['Q'];
 	if (frames != area.pages || area.pages - held != area_number(&area, "available_pages"))
 		fail("of %lu frames %lu are shown, %lu held; %lu are available", area.pages, frames,
 		     held, area_number(&area, "available_pages"));
-	diag("%lu frames: %lu tenants, %lu held", frames, tenants, held);
+	diag("%lu frames: %lu tenants, %lu held", frames, letters.of['T'], held);
 }
 
 int main(void)

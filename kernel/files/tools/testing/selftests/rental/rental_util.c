@@ -22,9 +22,6 @@
 #define HUGE		MIB(16)	/* of the hog, while there is plenty */
 #define PLENTY_KIB	(64 << 10)
 
-/* What no page of the area may be, but under scheme "noclean" */
-#define UNCLEAN	(FLAG(KPF_DIRTY) | FLAG(KPF_WRITEBACK) | FLAG(KPF_ANON) | FLAG(KPF_SWAPBACKED))
-
 #define MKFS_EXT4	"mkfs.ext4 -q -F "
 #define MKFS_XFS	"mkfs.xfs --unsupported -q -f -m reflink=1 "
 
@@ -217,55 +214,32 @@ void expect_lent(int fd, size_t pages)
 		     count);
 }
 
-static int open_flags(void)
+u64 page_flags(u64 pfn)
 {
 	int fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	u64 flags;
 
 	if (fd < 0)
 		lack("kpageflags", "/proc/kpageflags: %s", strerror(errno));
-	return fd;
-}
-
-u64 page_flags(u64 pfn)
-{
-	int fd = open_flags();
-	u64 flags;
-
 	pread_all(fd, &flags, sizeof(flags), pfn * sizeof(flags));
 	close(fd);
 	return flags;
 }
 
-unsigned long area_pages_with(u64 flags)
-{
-	unsigned long count = 0;
-	int fd = open_flags();
-	u64 found[CHUNK];
-
-	for (unsigned long i = 0; i < area.pages; i += CHUNK) {
-		size_t pages = MIN(CHUNK, area.pages - i);
-
-		pread_all(fd, found, pages * sizeof(*found), (base_pfn + i) * sizeof(*found));
-		for (size_t page = 0; page < pages; page++)
-			count += !!(found[page] & flags);
-	}
-	close(fd);
-	return count;
-}
-
 unsigned long area_unclean(void)
 {
-	return area_pages_with(UNCLEAN);
+	struct letters letters = area_letters(&area);
+
+	return letters.of['D'] + letters.of['A'];
 }
 
 void expect_clean(void)
 {
-	unsigned long count = area_unclean();
+	struct letters letters = area_letters(&area);
 
-	if (count)
-		fail("%lu pages do not belong there (%lu dirty, %lu being written, %lu anonymous)",
-		     count, area_pages_with(FLAG(KPF_DIRTY)), area_pages_with(FLAG(KPF_WRITEBACK)),
-		     area_pages_with(FLAG(KPF_ANON)));
+	if (letters.of['D'] + letters.of['A'])
+		fail("%lu pages do not belong there (%lu of them not of the page cache)",
+		     letters.of['D'] + letters.of['A'], letters.of['A']);
 }
 
 void wait_until_clean(void)

@@ -42,13 +42,14 @@ static inline void touch_page(const char *at)
 void find_pages(int fd, u64 *pfns, size_t pages);
 bool in_area(u64 pfn);
 unsigned long frame_in_area(u64 pfn);			/* its number there */
+/* Of a page that stays what it is: the kernel looks at it without a reference. */
 u64 page_flags(u64 pfn);
 unsigned long lent_pages(int fd, size_t pages);		/* of the first ones */
 void expect_lent(int fd, size_t pages);			/* or nothing would be tested */
 
-unsigned long area_pages_with(u64 flags);		/* one of them */
+/* Pages of the area that are dirty, being written or not of the page cache */
 unsigned long area_unclean(void);
-void expect_clean(void);				/* dirty, anonymous, ... */
+void expect_clean(void);				/* there are none of these */
 void wait_until_clean(void);				/* what somebody held moves out */
 
 /* Out of the page cache: what is read next comes from the disk. */
