@@ -24,6 +24,7 @@ from lab.ktap import Case
 from lab.source import Patch, Series
 
 SYSTEMS = ("reserve", "gcma", "swap", "dirty", "rental")  # whose patches have hooks
+COLORING = ("camc",)  # those that kernels of their own test
 SECONDS = 900  # of one program: what takes longer hangs
 MUTANT_SECONDS = 90  # one, as a rule
 SUFFIXES = (".c", ".h", ".S")
@@ -32,7 +33,15 @@ ORDER = ("gcma_policy", "gcma_invalidate", "gcma_content", "gcma_race", "gcma_cl
 HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
 COMPILER = re.compile(r"\berror:|undefined reference|modpost|\*\*\* ")
 # nothing of this can be missed: the compiler knows, or nobody does
-INERT = re.compile(r"\s*(?:$|#\s*include\b|/?\*|//|[{}]+\s*;?$|\w+:$|#\s*(?:else|endif)\b)")
+INERT = re.compile(
+    r"\s*(?:$|#\s*(?:include|if\w*|else|endif)\b|/?\*|//|[{}]+\s*;?$|\w+:$)"
+    r"|(?:static|inline|const|unsigned|struct|enum|bool|int|long|void|u64)\b[^;=]*[(,)]$"
+)
+# no more can what a header declares, of which the whole kernel would be built again
+DECLARED = re.compile(
+    r"extern\b|\w[^;={]*\);$|struct \w+;"
+    r"|\s+(?:(?:const|unsigned|struct|enum)\s+)*\w+\s+[\w\s*\[\],:]+;"
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,17 @@ class Group:
     @property
     def active(self) -> list[int]:
         """Which of the added lines do something."""
-        return [at for at, line in enumerate(self.added) if not INERT.match(line)]
+        header = self.file.endswith(".h")
+        return [
+            at
+            for at, line in enumerate(self.added)
+            if not INERT.match(line) and not (header and declares(line))
+        ]
+
+
+def declares(line: str) -> bool:
+    """Whether the line of a header is a member, or names a type, variable or function."""
+    return bool(DECLARED.match(line)) and line.split(maxsplit=1)[0] not in ("return", "goto")
 
 
 @dataclass(frozen=True)
@@ -184,16 +203,15 @@ def _applied(old: Sequence[Line], hunk: Hunk, patch: Patch, number: int) -> Iter
         yield from (Line(text, group, index) for index, text in enumerate(added))
 
 
-def find(base: Path, series: Series, only: str = "") -> list[list[Mutant]]:
+def find(
+    base: Path, series: Series, only: str = "", names: Sequence[str] = SYSTEMS
+) -> list[list[Mutant]]:
     """For each group its mutants, the whole first; `only` names a patch or a part of its name."""
-    chosen = [
-        patch
-        for patch in series.patches
-        if patch.system in SYSTEMS and only in f"{patch.system}/{patch.name}"
-    ]
+    hooked = [patch for patch in series.patches if patch.system in names]
+    chosen = [patch for patch in hooked if only in f"{patch.system}/{patch.name}"]
     if not chosen:
-        names = ", ".join(f"{p.system}/{p.name}" for p in series.patches if p.system in SYSTEMS)
-        raise LabError(f"no patch is called {only}: choose of {names}")
+        known = ", ".join(f"{patch.system}/{patch.name}" for patch in hooked)
+        raise LabError(f"no patch is called {only}: choose of {known}")
     files = dict.fromkeys(name for patch in chosen for name in patch.touches)
     wanted = {f"{patch.system}/{patch.name}" for patch in chosen}
     found: list[list[Mutant]] = []
@@ -236,12 +254,9 @@ def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
 
 def run(options: tests.Options, only: str = "") -> list[Case]:
     """Try every mutant; a survivor is a failed case. What is known already is not tried again."""
-    flavour = options.flavour
-    linux = targets.DEFAULT.linux
-    series = source.read_series(paths.KERNEL, linux)
-    found = find(source.pristine(linux, paths.cache()).path, series, only)
-    programs = _ordered(selftests.build())
-    judge = Judge(flavour, programs, _content(series, build.find(flavour)))
+    series, found = _found(options, only)
+    flavour = build.find(options.flavour)
+    judge = Judge(options, _ordered(tests.programs(options)), _content(series, flavour))
     total = sum(map(len, found))
     cases = []
     try:
@@ -254,8 +269,15 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
                     cases.append(Case(mutant.name, verdict.killed, why=why))
                 step.update(step.done + len(group))
     finally:
-        build.tree(build.find(flavour))  # the tree as it was
+        build.tree(flavour)  # the tree as it was
     return cases
+
+
+def _found(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]]]:
+    linux = targets.DEFAULT.linux
+    series = source.read_series(paths.KERNEL, linux)
+    base = source.pristine(linux, paths.cache()).path
+    return series, find(base, series, only, COLORING if options.camc else SYSTEMS)
 
 
 def tried(group: Sequence[Mutant], judge: "Judge") -> Iterator[tuple[Verdict, Mutant]]:
@@ -275,8 +297,8 @@ def tried(group: Sequence[Mutant], judge: "Judge") -> Iterator[tuple[Verdict, Mu
 class Judge:
     """Builds a mutant, runs KUnit, then one program after the other until a test fails."""
 
-    def __init__(self, flavour: str, programs: Sequence[str], content: str) -> None:
-        self.flavour = flavour
+    def __init__(self, options: tests.Options, programs: Sequence[str], content: str) -> None:
+        self.options = options
         self.programs = programs
         self.content = content
         self.known = paths.cache() / "mutants"
@@ -303,17 +325,17 @@ class Judge:
         return verdict
 
     def _file(self, text: str) -> Path:
-        key = hashlib.sha256("\0".join((self.content, self.flavour, text)).encode())
+        key = hashlib.sha256("\0".join((self.content, self.options.flavour, text)).encode())
         return self.known / f"{key.hexdigest()[:24]}.json"
 
     def _try(self, more: Sequence[Patch]) -> Verdict:
         try:
-            kernel = build.build(self.flavour, more=more)
+            kernel = build.build(self.options.flavour, more=more)
         except LabError as error:
             if not more or not COMPILER.search(error.detail):
                 raise  # a full disk is no verdict
             return Verdict(True, "the compiler")
-        context = tests.Context(tests.Options(debug=self.flavour == "debug"), kernel)
+        context = tests.Context(self.options, kernel)
         if failed := _first_failure(tests.kunit(context).cases):
             return Verdict(True, f"KUnit: {failed}")
         with ThreadPoolExecutor(tests.WORKERS) as pool:
@@ -333,7 +355,8 @@ class Judge:
             for program in self.programs:
                 if each.runs(program) and each.boots(kernel):
                     yield partial(_one_program, kernel, ready, program)
-        yield lambda: tests.groups(context).cases
+        if not self.options.special:
+            yield lambda: tests.groups(context).cases
 
 
 def _one_program(kernel: build.Kernel, ready: selftests.Round, program: str) -> Sequence[Case]:
@@ -372,13 +395,10 @@ def _content(series: Series, flavour: build.Flavour) -> str:
 # Listing them
 
 
-def listing(only: str = "") -> list[str]:
+def listing(options: tests.Options, only: str = "") -> list[str]:
     """What would be tried, a line each."""
-    linux = targets.DEFAULT.linux
-    series = source.read_series(paths.KERNEL, linux)
-    found = find(source.pristine(linux, paths.cache()).path, series, only)
     return [
         f"{'' if mutant.line is None else '    '}{mutant.name}: {mutant.text}"
-        for group in found
+        for group in _found(options, only)[1]
         for mutant in group
     ]

@@ -241,20 +241,27 @@ def enlarged(machine: Machine, context: Context) -> Machine:
 # Selftests
 
 
-def kernel_selftests(context: Context) -> PartResult:
-    """The programs below tools/testing/selftests, in system guests with areas they are for."""
-    programs: Sequence[str] = selftests.build()
-    if context.options.kcsan:
-        programs = RACY
-    if context.options.camc:
+def programs(options: Options) -> list[str]:
+    """Build the programs below tools/testing/selftests: those that are for the kernel."""
+    built = selftests.build()
+    if options.kcsan:
+        return [name for name in built if name in RACY]
+    if options.camc:
         rounds = [each for each in selftests.ROUNDS if each.system is systems.CAMC]
-        programs = [name for name in programs if any(each.runs(name) for each in rounds)]
+        return [name for name in built if any(each.runs(name) for each in rounds)]
+    return built
+
+
+def kernel_selftests(context: Context) -> PartResult:
+    """The selftests, in system guests with areas they are for."""
 
     def adapt(machine: Machine) -> Machine:
         return enlarged(machine, context)
 
     soak, advance = context.options.soak, context.advance
-    cases, detail = selftests.run(context.kernel, programs, adapt, soak=soak, advance=advance)
+    cases, detail = selftests.run(
+        context.kernel, programs(context.options), adapt, soak=soak, advance=advance
+    )
     return PartResult("selftests", cases, detail=detail)
 
 

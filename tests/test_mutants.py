@@ -102,24 +102,54 @@ def test_includes_comments_and_braces_are_no_hooks() -> None:
         "f();",
     )
     group = mutants.Group("p", 0, "a.c", (), lines)
-    assert group.active == [8, 9]
+    assert group.active == [9]
+
+
+def test_signatures_are_no_hooks() -> None:
+    lines = (
+        "static inline bool mapping_tenants(const struct address_space *mapping)",
+        "unsigned long reclaim(struct list_head *list,",
+        "\t\t      bool all)",
+        "static int hooks = 1;",
+        "late_initcall(hooks_init);",
+    )
+    assert mutants.Group("p", 0, "a.c", (), lines).active == [2, 3, 4]
+
+
+def test_what_headers_declare_is_no_hook() -> None:
+    lines = (
+        "struct camc_set;",
+        "extern struct key camc_key;",
+        "#ifdef CONFIG_CAMC",
+        "bool camc_ours(const struct page *page);",
+        "\tstruct camc_zone *camc; /* lists */",
+        "\tconst unsigned long *colors;",
+        "\tatomic_t latency[BUCKETS];",
+        "\tbool failed:1;",
+        "\treturn camc_on;",
+        "\tcamc_free(page);",
+        "\tx = y;",
+        "#define CAMC_MAX 1024",
+    )
+    assert mutants.Group("p", 0, "a.h", (), lines).active == [8, 9, 10, 11]
+    assert len(mutants.Group("p", 0, "a.c", (), lines).active) == len(lines) - 1
 
 
 def test_new_indentation_is_no_mutant(base: Path) -> None:
     """Of a declaration that became another type its second line only moves."""
-    (base / "mm/cma.c").write_text("int take(int n,\n  int m);\n")
+    (base / "mm/cma.c").write_text("int x = take(n,\n  m);\n")
     patch = """--- a/mm/cma.c
 +++ b/mm/cma.c
 @@ -1,2 +1,2 @@
--int take(int n,
--  int m);
-+long take(int n,
-+   int m);
+-int x = take(n,
+-  m);
++long x = take(n,
++   m);
 """
     series = Series({}, [Patch(Path("0001-long.patch"), patch, "reserve")])
     found = mutants.find(base, series)
     assert [[mutant.text for mutant in group] for group in found] == [
-        ["long take(int n, / int m);", "long take(int n,"]
+        ["long x = take(n, / m);", "long x = take(n,"]
     ]
 
 
@@ -185,7 +215,7 @@ def trial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Trial:
 
 
 def judged(base: Path, series: Series) -> dict[str, str]:
-    judge = mutants.Judge("prod", [], "content")
+    judge = mutants.Judge(tests.Options(), [], "content")
     judge.healthy()
     found = mutants.find(base, series)
     return {

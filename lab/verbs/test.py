@@ -57,17 +57,18 @@ def run(args: argparse.Namespace) -> int:
 
 def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
     only = args.only or ""
-    if options.quick or options.special:
-        raise LabError("--mutants takes the tests of prod or, with --debug, of the debug kernel")
+    if options.quick or options.kcsan:
+        raise LabError("--mutants takes no --quick and no --kcsan: their tests miss too much")
+    rust = only == RUST or (not only and not options.camc)
     setup.install_packages()
     if args.list:
-        found = [] if only == RUST else mutants.listing(only)
-        if only in ("", RUST):
+        found = [] if only == RUST else mutants.listing(options, only)
+        if rust:
             found += [f"sys.rs: {mutant.name}" for mutant in mutants_rust.mutants()]
         print_json(found) if args.json else print("\n".join(found))
         return 0
     cases = [] if only == RUST else mutants.run(options, only)
-    if only in ("", RUST):
+    if rust:
         cases += _rust_cases()
     result = tests.PartResult("mutants", cases)
     survivors = [case for case in result.cases if not case.passed]
