@@ -53,7 +53,7 @@
  * that takes together is told in Documentation/mm/camc.rst.
  */
 #define CAMC_BATCH		16
-#define CAMC_SEARCH		64UL
+#define CAMC_SEARCH		32UL
 
 /* Blocks of one free list that are looked at, if the first ones did not do */
 #define CAMC_LOOK		8
