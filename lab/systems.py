@@ -47,7 +47,7 @@ GCMA = System(
     fragments=("gcma",),
     needs=("reserve",),
     policies=("gcma",),
-    suites={"gcma": 63},
+    suites={"gcma": 64},
     selftests="gcma",
     parts={
         "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),

@@ -627,9 +627,9 @@ gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t inde
 		unsigned int first, unsigned int nr, void *copies, bool swap)
 {
 	u32 hash = gcma_hash(mapping, index);
-	enum gcma_list list = folio_test_workingset(folio) ?
-			      gcma_hot() : gcma_sample(hash);
 	struct gcma *g = gcma_pick(hash);
+	enum gcma_list list = folio_test_workingset(folio) ?
+			      gcma_hot(g, hash) : gcma_sample(hash);
 	bool admit = gcma_admit(g, list, nr);
 	enum vm_event_item refusal;
 	unsigned int i;
@@ -815,7 +815,7 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 	if (trace_gcma_fill_enabled())
 		trace_gcma_fill(mapping, index + i, gcma_pfn(g, frame));
 	/* However far it was: it is what it was, as if it had been here. */
-	if (!i && gcma_list_of(atomic_read(&f->word)) == GCMA_HOT)
+	if (!i && gcma_is_hot(gcma_list_of(atomic_read(&f->word))))
 		folio_set_workingset(folio);
 	WRITE_ONCE(f->shadow, filled);
 	return entry;
@@ -976,19 +976,40 @@ enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t inde
 	return ahead;
 }
 
+/* Does a reader go on here? Then the pages before are all resident. */
+static bool gcma_walked(struct xarray *pages, pgoff_t index)
+{
+	pgoff_t first = index - min(index, GCMA_RUN);
+	void *entry;
+
+	while (index > first) {
+		entry = xa_load(pages, --index);
+		if (!entry || xa_is_value(entry))
+			return false;
+	}
+	return true;
+}
+
 void __gcma_narrow(struct address_space *mapping, pgoff_t index,
 		   struct file_ra_state *ra)
 {
 	/* Whoever else reads by the same struct file changes them, too. */
 	pgoff_t start = READ_ONCE(ra->start), size = READ_ONCE(ra->size);
 	pgoff_t first = index, next = index + 1;
+	struct xarray *pages = &mapping->i_pages;
+	unsigned long enough = gcma_walked(pages, index) ? GCMA_RUN : 1;
 
 	if (index - start >= size)
 		return;
-	while (first > start && !gcma_alive(xa_load(&mapping->i_pages, first - 1)))
+	while (first > start && !gcma_alive(xa_load(pages, first - 1)))
 		first--;
-	while (next < start + size && !gcma_alive(xa_load(&mapping->i_pages, next)))
-		next++;
+	while (next < start + size) {
+		unsigned long run = gcma_run(pages, next, start + size - 1, enough);
+
+		if (run == enough)
+			break;
+		next = min(next + run + 1, start + size);
+	}
 	ra->start = first;
 	ra->size = next - first;
 	/* Who goes on to tenants needs nothing read behind them. */
@@ -1103,10 +1124,11 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 	struct gcma *g;
 
 	for (g = gcma_areas; g < gcma_areas + ARRAY_SIZE(gcma_areas); g++)
-		/* A snapshot of three numbers that change. */
+		/* A snapshot of numbers that change. */
 		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
 				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT] +
-				     g->len[GCMA_FAST] + g->len[GCMA_DIRTY]);
+				     g->len[GCMA_HOT_SAMPLE] + g->len[GCMA_FAST] +
+				     g->len[GCMA_DIRTY]);
 	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
 	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
 	for (; memcg; memcg = parent_mem_cgroup(memcg)) {

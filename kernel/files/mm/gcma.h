@@ -48,11 +48,17 @@ enum gcma_list {
 	GCMA_ALWAYS,		/* sample of pages that are always admitted */
 	GCMA_SELDOM,		/* sample of pages that are seldom admitted */
 	GCMA_FOLLOW,		/* all others follow the better sample, but for */
-	GCMA_HOT,		/* those that were in use: part of the working set */
+	GCMA_HOT,		/* those that were in use: part of the working set, but for */
+	GCMA_HOT_SAMPLE,	/* a sample of these, which tells whether they come back */
 	GCMA_FAST,		/* those on a device as fast as memory: make room first */
 	GCMA_DIRTY,		/* those that are nowhere else: never make room */
 	GCMA_NR_LISTS
 };
+
+static inline bool gcma_is_hot(enum gcma_list list)
+{
+	return list == GCMA_HOT || list == GCMA_HOT_SAMPLE;
+}
 
 /* What becomes of a page that is to be written to swap, and then of its frame */
 enum gcma_swap_policy {
@@ -110,6 +116,8 @@ enum gcma_admission {
  * @since: offers to both samples since they were last halved
  * @fresh: the same of hits
  * @loads: the same of hits of all lists but the hot one
+ * @since_hot: offers to the sample of hot pages since they were last halved
+ * @cool: hot pages do not come back before they make room: they are as all others
  * @skipped: pages that "seldom" was asked about
  * @admission: how to admit; adaptive unless an administrator said otherwise
  * @better: how to admit what follows the samples
@@ -134,6 +142,8 @@ struct gcma {
 	unsigned int since;
 	unsigned int fresh;
 	unsigned int loads;
+	unsigned int since_hot;
+	bool cool;
 	unsigned int skipped;
 	enum gcma_admission admission;
 	enum gcma_admission better;

@@ -24,7 +24,10 @@
  * Pages that the page cache knows as its working set are not part of this. They are
  * admitted always, and replace those that were read once as long as these have more
  * than an eighth of the frames: so a scan does not push out what is in use, and what
- * was in use long ago makes room for what is now.
+ * was in use long ago makes room for what is now. That is so while a third sample, of
+ * these pages alone, has loads. A set in use that is larger than memory and area is as
+ * good as a scan, and worse: what is recycled loses its shadow, by which the page cache
+ * would have known that the page is in use when it is read again.
  */
 
 #include "gcma_admission.h"
@@ -48,6 +51,8 @@ static enum gcma_admission gcma_judge(const struct gcma *g)
 		few = few && g->loads * GCMA_HARDLY_RATE < g->since << (GCMA_SAMPLE_SHIFT - 1);
 	if (few)
 		return GCMA_ADMIT_HARDLY;
+	if (hits[GCMA_ALWAYS] * GCMA_ALWAYS_RATE < offers[GCMA_ALWAYS])
+		return GCMA_ADMIT_SELDOM;
 	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
 	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?
 	       GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
@@ -57,12 +62,12 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 {
 	unsigned long share = atomic_long_read(&g->cma->reserve->nr_available) >>
 			      GCMA_SAMPLE_SHIFT;
-	unsigned int i;
+	enum gcma_list i;
 
 	g->offers[list]++;
 	if (++g->since >= max(GCMA_WINDOW, share / 2)) {
 		WRITE_ONCE(g->better, gcma_judge(g));
-		for (i = 0; i < GCMA_NR_LISTS; i++) {
+		for (i = GCMA_ALWAYS; i <= GCMA_SELDOM; i++) {
 			g->offers[i] /= 2;
 			g->hits[i] /= 2;
 		}
@@ -71,6 +76,30 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 		g->loads = 0;
 	}
 	return g->len[list] >= share;
+}
+
+/*
+ * A hot page of the sample is evicted. Offers are counted that make room of another: as
+ * long as all that is in use fits, nothing is lost.
+ */
+bool __gcma_offer_hot(struct gcma *g)
+{
+	unsigned long share = atomic_long_read(&g->cma->reserve->nr_available) >>
+			      GCMA_SAMPLE_SHIFT;
+	unsigned int *offers = &g->offers[GCMA_HOT_SAMPLE];
+	unsigned int *hits = &g->hits[GCMA_HOT_SAMPLE];
+
+	if (g->len[GCMA_HOT_SAMPLE] < share)
+		return false;
+	(*offers)++;
+	if (++g->since_hot >= max(GCMA_WINDOW, share / 2)) {
+		WRITE_ONCE(g->cool, *hits * (g->cool ? GCMA_HOT_RATE / 2 : GCMA_HOT_RATE) <
+				    *offers);
+		*offers /= 2;
+		*hits /= 2;
+		g->since_hot = 0;
+	}
+	return true;
 }
 
 void __gcma_note_hit(struct gcma *g, enum gcma_list list)

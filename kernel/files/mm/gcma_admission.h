@@ -24,11 +24,23 @@
  */
 #define GCMA_HARDLY_RATE	32
 
+/*
+ * Nor are all admitted if fewer than one of so many is loaded: what is recycled loses its shadow,
+ * by which the page cache would have known that the page is in use when it is read again.
+ */
+#define GCMA_ALWAYS_RATE	8
+
 /* Older offers and hits count half after so many offers, or half of a sample's share. */
 #define GCMA_WINDOW		128UL
 
 /* So many hits are no chance. */
 #define GCMA_FEW_HITS		4
+
+/*
+ * Hot pages are as all others if fewer than one comes back while so many are recycled, and hot
+ * again from twice as many on: with its shadow a page loses that it was in use.
+ */
+#define GCMA_HOT_RATE		8
 
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3
@@ -83,9 +95,13 @@ static inline bool gcma_room(struct gcma *g)
 	return data_race(hardly ? g->unfilled : g->len[GCMA_FREE_LIST]);
 }
 
-/* The list of pages that were in use when they were evicted, or had been before. */
-static inline enum gcma_list gcma_hot(void)
+/* The list of a page that was in use when it was evicted, or had been before. */
+static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
 {
+	if ((hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) == 2)
+		return GCMA_HOT_SAMPLE;
+	if (READ_ONCE(g->cool) && READ_ONCE(g->admission) == GCMA_ADMIT_ADAPTIVE)
+		return gcma_sample(hash);
 	return GCMA_HOT;
 }
 
@@ -95,10 +111,13 @@ static inline enum gcma_list gcma_victims(const struct gcma *g)
 	unsigned long cold = atomic_long_read(&g->cma->reserve->nr_available) >>
 			     GCMA_COLD_SHIFT;
 
-	return !g->len[GCMA_HOT] || g->len[GCMA_FOLLOW] > cold ? GCMA_FOLLOW : GCMA_HOT;
+	if (!g->len[GCMA_HOT])
+		return GCMA_FOLLOW;
+	return g->len[GCMA_FOLLOW] > cold && !g->cool ? GCMA_FOLLOW : GCMA_HOT;
 }
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);
+bool __gcma_offer_hot(struct gcma *g);
 void __gcma_note_hit(struct gcma *g, enum gcma_list list);
 
 /*
@@ -107,13 +126,16 @@ void __gcma_note_hit(struct gcma *g, enum gcma_list list);
  */
 static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 {
+	if (list == GCMA_HOT_SAMPLE)
+		return __gcma_offer_hot(g);
 	return (list == GCMA_ALWAYS || list == GCMA_SELDOM) && __gcma_offer(g, list);
 }
 
 /* A tenant of @list was loaded. Context: gcma.lock held. */
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
-	g->loads += list != GCMA_HOT;
+	g->loads += !gcma_is_hot(list);
+	g->hits[GCMA_HOT_SAMPLE] += list == GCMA_HOT_SAMPLE;
 	if (list == GCMA_ALWAYS || list == GCMA_SELDOM)
 		__gcma_note_hit(g, list);
 }
@@ -135,7 +157,7 @@ static inline bool gcma_room(struct gcma *g)
 	return true;
 }
 
-static inline enum gcma_list gcma_hot(void)
+static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
 {
 	return GCMA_FOLLOW;
 }

@@ -252,6 +252,14 @@ static bool kunit_read_ours(const struct address_space *mapping)
 }
 
 /* The next page of the file that goes to @list of the area under test. */
+/* The list of a page, for which it may have to be hot. */
+static enum gcma_list kunit_list(struct gcma_kunit *k, u32 hash)
+{
+	enum gcma_list list = gcma_hot(k->g, hash);
+
+	return list == GCMA_HOT_SAMPLE ? list : gcma_sample(hash);
+}
+
 static pgoff_t kunit_index(struct gcma_kunit *k, enum gcma_list list)
 {
 	u32 hash;
@@ -259,7 +267,7 @@ static pgoff_t kunit_index(struct gcma_kunit *k, enum gcma_list list)
 	do {
 		k->index += 1UL << GCMA_MAX_ORDER;
 		hash = gcma_hash(&k->inode.i_data, k->index);
-	} while (gcma_pick(hash) != k->g || gcma_sample(hash) != list);
+	} while (gcma_pick(hash) != k->g || kunit_list(k, hash) != list);
 	return k->index;
 }
 
@@ -809,6 +817,8 @@ static void __init gcma_test_narrow(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	struct file_ra_state ra = { .size = 32 };
+	struct folio *folios[GCMA_RUN];
+	int i;
 
 	kunit_narrow(test, 16, 0, 32, 8);
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 3, 1));
@@ -820,6 +830,23 @@ static void __init gcma_test_narrow(struct kunit *test)
 	kunit_narrow(test, 31, 11, 21, 8);
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 12, 1));
 	kunit_narrow(test, 11, 11, 1, 0);
+	/* who goes on, all pages before being there, reads over few, but not over many */
+	for (i = 0; i < GCMA_RUN; i++)
+		folios[i] = kunit_read(k, index + 13 + i, 1);
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 23, 1));
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 31, 1));
+	kunit_narrow(test, 20, 13, 10, 0);
+	kunit_narrow(test, 21, 13, 19, 8);
+	for (i = 24; i < 23 + GCMA_RUN; i++)
+		KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + i, 1));
+	kunit_narrow(test, 21, 13, 10, 0);
+	for (i = 23; i < 23 + GCMA_RUN; i++)
+		KUNIT_ASSERT_TRUE(test, kunit_load(k, index + i, 1));
+	KUNIT_ASSERT_TRUE(test, kunit_load(k, index + 31, 1));
+	for (i = 0; i < GCMA_RUN; i++)
+		kunit_reclaim(k, folios[i]);
+	for (i = 0; i < GCMA_RUN; i++)
+		KUNIT_ASSERT_TRUE(test, kunit_load(k, index + 13 + i, 1));
 	/* what is resident does not end it, nor what was a tenant */
 	KUNIT_ASSERT_TRUE(test, kunit_load(k, index + 3, 1));
 	kunit_take(k, kunit_frame(k, index + 10), 1);
@@ -2137,10 +2164,14 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_SELDOM));
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_HOT));
 
+	/* nor all, if few of them come back, though no more of the other sample do */
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 17, 0), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 16, 0), GCMA_ADMIT_SELDOM);
+
 	/* neither is worth a copy: hardly any page is, but the samples go on */
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 4, 4), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 4, 4), GCMA_ADMIT_SELDOM);
 	g->loads = GCMA_WINDOW / GCMA_HARDLY_RATE << (GCMA_SAMPLE_SHIFT - 1);
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 1), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 1), GCMA_ADMIT_SELDOM);
 	KUNIT_EXPECT_EQ(test, g->loads, 0);
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 1, 2), GCMA_ADMIT_HARDLY);
 	KUNIT_EXPECT_FALSE(test, gcma_admit(g, GCMA_FOLLOW, 1));
@@ -2251,6 +2282,69 @@ static void __init gcma_test_hot(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, first, 1));
 	kunit_release(k, 0, KUNIT_PAGES / 8 * 7);
+	kunit_check_settled(test);
+}
+
+/* Hot pages of which too few come back are as all others, until more do. */
+static void __init gcma_test_cool(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct gcma *g = k->g;
+	unsigned int share = KUNIT_PAGES >> GCMA_SAMPLE_SHIFT, i;
+	pgoff_t hot, index;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	kunit_fill_area(k);
+	hot = kunit_index(k, GCMA_FOLLOW);
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, hot));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
+
+	/* the sample has its share, and is judged by what it recycles */
+	for (i = 0; i < share + GCMA_WINDOW - 1; i++) {
+		index = kunit_index(k, GCMA_HOT_SAMPLE);
+		KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, index));
+	}
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT_SAMPLE], share);
+	KUNIT_EXPECT_EQ(test, g->offers[GCMA_HOT_SAMPLE], GCMA_WINDOW - 1);
+	KUNIT_EXPECT_FALSE(test, g->cool);
+	g->hits[GCMA_HOT_SAMPLE] = GCMA_WINDOW / GCMA_HOT_RATE - 1;
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
+	KUNIT_EXPECT_TRUE(test, g->cool);
+
+	/* hot ones make room first, and others follow the samples */
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, hot));
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
+	KUNIT_EXPECT_FALSE(test, kunit_load(k, hot, 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 0);
+	g->better = GCMA_ADMIT_HARDLY;
+	KUNIT_EXPECT_FALSE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
+	/* but for the sample, and where an administrator has the last word */
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
+	g->admission = GCMA_ADMIT_ALWAYS;
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
+	g->admission = GCMA_ADMIT_ADAPTIVE;
+
+	/* one that comes back is hot, as it was, and a vote */
+	index = kunit_index(k, GCMA_HOT_SAMPLE);
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, index));
+	i = g->hits[GCMA_HOT_SAMPLE];
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	KUNIT_EXPECT_EQ(test, g->hits[GCMA_HOT_SAMPLE], i + 1);
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
+
+	/* it takes twice as many to be hot again */
+	g->offers[GCMA_HOT_SAMPLE] = GCMA_WINDOW - 1;
+	g->hits[GCMA_HOT_SAMPLE] = 2 * GCMA_WINDOW / GCMA_HOT_RATE - 1;
+	g->since_hot = GCMA_WINDOW - 1;
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
+	KUNIT_EXPECT_TRUE(test, g->cool);
+	g->offers[GCMA_HOT_SAMPLE] = GCMA_WINDOW - 1;
+	g->hits[GCMA_HOT_SAMPLE] = 2 * GCMA_WINDOW / GCMA_HOT_RATE;
+	g->since_hot = GCMA_WINDOW - 1;
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
+	KUNIT_EXPECT_FALSE(test, g->cool);
 	kunit_check_settled(test);
 }
 
@@ -2618,6 +2712,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
 	KUNIT_CASE(gcma_test_hot),
+	KUNIT_CASE(gcma_test_cool),
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),
 	KUNIT_CASE(gcma_test_narrow),

@@ -206,7 +206,8 @@ void __gcma_narrow(struct address_space *mapping, pgoff_t index,
  * gcma_narrow() - do not read around a fault what GCMA keeps
  * @mapping: the mapping
  * @index: the page that is missing, and no tenant
- * @ra: what is to be read; narrowed to the pages about @index that are no tenants
+ * @ra: what is to be read; narrowed to the pages about @index that are no tenants, but for
+ *	few in the way of a reader who goes on: see gcma_ahead()
  *
  * Context: any. Cost: O(pages of @ra).
  */
