@@ -145,6 +145,9 @@ def test_figures_are_the_worst_of_all_settings() -> None:
     }
     assert loads.worst(both, loads.sectors) == 110 / 100
     assert loads.harm("x", both) == {"x-sectors": 110 / 100, "x-requests": 55 / 50}
+    # a block more than hardly any is chance
+    assert loads.worst(both, loads.sectors, 9) == 110 / 100
+    assert loads.worst(both, loads.sectors, 10) == 1
     none, gcma, more = (both["a load", FIRST, variant] for variant in (NONE, GCMA, MORE))
     assert none.mean(loads.sectors) == 150
     assert gcma.spread(loads.sectors) == pytest.approx(100 * 20 / 90)

@@ -36,6 +36,14 @@ LOADS = (
         settings=loads.BOTH_LRUS,
         seeds=1,
     ),
+    Load(
+        "faults from end to end, every second page kept",
+        *(AREA_MIB, CACHE_MIB - 8, 64),
+        "job fill /disk 64 1 >/dev/null\necho 1 >/proc/sys/vm/drop_caches\n"
+        f"job half /disk 64 {{seed}}1 {3 * 64 * PAGES // 2} >/dev/null",
+        (f"walk /disk 64 {{seed}}2 {64 * PAGES}",),
+        seeds=1,
+    ),
 )
 
 

@@ -11,6 +11,7 @@ from lab.results import Line, Outcome, Plot
 AREA_MIB = CACHE_MIB = 32
 SCAN_MIB, SET_MIB = 96, 48  # larger, and smaller, than page cache and area together
 READS = 30_000  # of a step
+TURN_MIB, PASSES = 44, 5  # of two sets, each of which fits in the page cache
 VARIANTS = (NONE, GCMA, MORE)
 STEPS = tuple(f"uniform /disk {SET_MIB} {{seed}}{number} {READS}" for number in range(1, 5))
 LABELS = tuple(f"reads to {number * READS:,}" for number in range(1, 5))
@@ -26,10 +27,36 @@ def _scan(passes: int) -> str:
     return f"job scan /disk {SCAN_MIB} 2 {passes * SCAN_MIB * PAGES} >/dev/null"
 
 
+def _by_turns() -> Load:
+    """Each fits in memory, but not both: what is in use is evicted, and then in use again.
+
+    How soon the page cache finds out hangs on the statistics of memory cgroups, which are brought
+    up to date every 2 s: there are none.
+    """
+    ready = ["mkdir /disk/one /disk/two"]
+    ready += [f"job fill /disk/{which} {TURN_MIB} 1 >/dev/null" for which in ("one", "two")]
+    steps = [
+        f"pages /disk/{which} {TURN_MIB} {{seed}} {PASSES * TURN_MIB * PAGES}"
+        for which in ("one", "two") * 3
+    ]
+    ready += [f"job {step} >/dev/null" for step in steps[:2]]
+    labels = [f"set {number % 2 + 1}, {number // 2 + 1}" for number in range(4)]
+    return Load(
+        f"two sets by turns, each read {PASSES} times, area 3, cache 48",
+        *(3, 48, 2 * TURN_MIB),
+        "\n".join(ready),
+        tuple(steps[2:]),
+        tuple(labels),
+        settings=loads.BOTH_LRUS,
+        args=("cgroup_disable=memory",),
+    )
+
+
 LOADS = (
     _load(TO_SET[0], _scan(6), loads.EVERYWHERE),
     _load(TO_SET[1], _scan(3)),
     _load("a set, a scan, the set", f"job uniform /disk {SET_MIB} 5 60000 >/dev/null\n{_scan(4)}"),
+    _by_turns(),
 )
 
 

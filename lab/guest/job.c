@@ -43,6 +43,7 @@
 #define PAGE 4096UL
 #define MIX_PAGES 4
 #define CHUNK_PAGES 16
+#define TWICE_PAGES 256UL	/* are read, and then once more */
 
 /* Shape of the compile job: see compile(). */
 #define SOURCE_PAGES 8UL
@@ -122,6 +123,19 @@ static void scan(struct job *job)
 {
 	while (running(job))
 		get(job, job->done % job->pages, 1);
+}
+
+static void scan_half(struct job *job)
+{
+	while (running(job))
+		get(job, job->done * 2 % job->pages, 1);
+}
+
+static void scan_twice(struct job *job)
+{
+	while (running(job))
+		get(job, (job->done / (2 * TWICE_PAGES) * TWICE_PAGES + job->done % TWICE_PAGES) %
+		    job->pages, 1);
 }
 
 static void chunks(struct job *job)
@@ -300,6 +314,8 @@ static const struct {
 	{ "zipf", zipf, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "scan", scan, O_RDONLY, POSIX_FADV_NORMAL },
 	{ "pages", scan, O_RDONLY, POSIX_FADV_RANDOM },
+	{ "half", scan_half, O_RDONLY, POSIX_FADV_RANDOM },
+	{ "twice", scan_twice, O_RDONLY, POSIX_FADV_NORMAL },
 	{ "mix", mix, O_RDWR, POSIX_FADV_RANDOM },
 	{ "rndrd", rndrd, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "rndrw", rndrw, O_RDWR, POSIX_FADV_RANDOM },
