@@ -42,8 +42,8 @@ def _by_turns() -> Load:
     ready += [f"job {step} >/dev/null" for step in steps[:2]]
     labels = [f"set {number % 2 + 1}, {number // 2 + 1}" for number in range(4)]
     return Load(
-        f"two sets by turns, each read {PASSES} times, area 3, cache 48",
-        *(3, 48, 2 * TURN_MIB),
+        f"two sets by turns, each read {PASSES} times, area 3, cache 62",
+        *(3, 62, 2 * TURN_MIB),
         "\n".join(ready),
         tuple(steps[2:]),
         tuple(labels),

@@ -28,7 +28,7 @@
  * Nor are all admitted if fewer than one of so many is loaded: what is recycled loses its shadow,
  * by which the page cache would have known that the page is in use when it is read again.
  */
-#define GCMA_ALWAYS_RATE	8
+#define GCMA_ALWAYS_RATE	4
 
 /* Older offers and hits count half after so many offers, or half of a sample's share. */
 #define GCMA_WINDOW		128UL
@@ -40,7 +40,7 @@
  * Hot pages are as all others if fewer than one comes back while so many are recycled, and hot
  * again from twice as many on: with its shadow a page loses that it was in use.
  */
-#define GCMA_HOT_RATE		8
+#define GCMA_HOT_RATE		4
 
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3

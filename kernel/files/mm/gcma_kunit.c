@@ -2165,8 +2165,8 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_HOT));
 
 	/* nor all, if few of them come back, though no more of the other sample do */
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 17, 0), GCMA_ADMIT_ALWAYS);
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 16, 0), GCMA_ADMIT_SELDOM);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 33, 0), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 32, 0), GCMA_ADMIT_SELDOM);
 
 	/* neither is worth a copy: hardly any page is, but the samples go on */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 4, 4), GCMA_ADMIT_SELDOM);
