@@ -55,6 +55,8 @@ enum gcma_list {
 	GCMA_NR_LISTS
 };
 
+static_assert(GCMA_NR_LISTS - 1 <= GCMA_LIST_MASK >> GCMA_LIST_SHIFT);
+
 static inline bool gcma_is_hot(enum gcma_list list)
 {
 	return list == GCMA_HOT || list == GCMA_HOT_SAMPLE;

@@ -78,28 +78,50 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 	return g->len[list] >= share;
 }
 
+/* The share of the frames that the sample of hot pages has, and how long its window is */
+static unsigned long gcma_hot_share(const struct gcma *g, unsigned long *window)
+{
+	unsigned long share = atomic_long_read(&g->cma->reserve->nr_available) >>
+			      GCMA_SAMPLE_SHIFT;
+
+	*window = max(GCMA_WINDOW, share / 2);
+	return share;
+}
+
+static void gcma_judge_hot(struct gcma *g)
+{
+	unsigned int rate = g->cool ? GCMA_HOT_RATE / 2 : GCMA_HOT_RATE;
+
+	WRITE_ONCE(g->cool, g->hits[GCMA_HOT_SAMPLE] * rate < g->offers[GCMA_HOT_SAMPLE]);
+	g->offers[GCMA_HOT_SAMPLE] /= 2;
+	g->hits[GCMA_HOT_SAMPLE] /= 2;
+	g->since_hot = 0;
+}
+
 /*
  * A hot page of the sample is evicted. Offers are counted that make room of another: as
  * long as all that is in use fits, nothing is lost.
  */
 bool __gcma_offer_hot(struct gcma *g)
 {
-	unsigned long share = atomic_long_read(&g->cma->reserve->nr_available) >>
-			      GCMA_SAMPLE_SHIFT;
-	unsigned int *offers = &g->offers[GCMA_HOT_SAMPLE];
-	unsigned int *hits = &g->hits[GCMA_HOT_SAMPLE];
+	unsigned long window;
 
-	if (g->len[GCMA_HOT_SAMPLE] < share)
+	if (g->len[GCMA_HOT_SAMPLE] < gcma_hot_share(g, &window))
 		return false;
-	(*offers)++;
-	if (++g->since_hot >= max(GCMA_WINDOW, share / 2)) {
-		WRITE_ONCE(g->cool, *hits * (g->cool ? GCMA_HOT_RATE / 2 : GCMA_HOT_RATE) <
-				    *offers);
-		*offers /= 2;
-		*hits /= 2;
-		g->since_hot = 0;
-	}
+	g->offers[GCMA_HOT_SAMPLE]++;
+	if (++g->since_hot >= window)
+		gcma_judge_hot(g);
 	return true;
+}
+
+/* Where all of them come back there are no offers, so that a window of hits will do. */
+void __gcma_note_hot(struct gcma *g)
+{
+	unsigned long window;
+
+	gcma_hot_share(g, &window);
+	if (++g->hits[GCMA_HOT_SAMPLE] >= window)
+		gcma_judge_hot(g);
 }
 
 void __gcma_note_hit(struct gcma *g, enum gcma_list list)

@@ -119,6 +119,7 @@ static inline enum gcma_list gcma_victims(const struct gcma *g)
 bool __gcma_offer(struct gcma *g, enum gcma_list list);
 bool __gcma_offer_hot(struct gcma *g);
 void __gcma_note_hit(struct gcma *g, enum gcma_list list);
+void __gcma_note_hot(struct gcma *g);
 
 /*
  * A page of @list is evicted. Is that a sample that has its share of the frames? It
@@ -135,7 +136,8 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
 	g->loads += !gcma_is_hot(list);
-	g->hits[GCMA_HOT_SAMPLE] += list == GCMA_HOT_SAMPLE;
+	if (list == GCMA_HOT_SAMPLE)
+		__gcma_note_hot(g);
 	if (list == GCMA_ALWAYS || list == GCMA_SELDOM)
 		__gcma_note_hit(g, list);
 }

@@ -2345,6 +2345,16 @@ static void __init gcma_test_cool(struct kunit *test)
 	g->since_hot = GCMA_WINDOW - 1;
 	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
 	KUNIT_EXPECT_FALSE(test, g->cool);
+
+	/* so it is if all come back, and none makes room; and hits are no credit for long */
+	g->cool = true;
+	g->offers[GCMA_HOT_SAMPLE] = 2 * GCMA_WINDOW;
+	g->hits[GCMA_HOT_SAMPLE] = 0;
+	for (i = 0; i < 10 * GCMA_WINDOW; i++) {
+		KUNIT_EXPECT_EQ(test, g->cool, i < GCMA_WINDOW);
+		gcma_note_hit(g, GCMA_HOT_SAMPLE);
+	}
+	KUNIT_EXPECT_LT(test, g->hits[GCMA_HOT_SAMPLE], GCMA_WINDOW);
 	kunit_check_settled(test);
 }
 
