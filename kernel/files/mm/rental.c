@@ -1075,12 +1075,12 @@ static char rental_letter(const struct cma_reserve *r, unsigned long frame)
 {
 	const struct rental *rental = r->tenants;
 	const struct page *page = compound_head(cma_page(r->cma, frame));
-	unsigned long flags = data_race(page->flags);
+	unsigned long flags = READ_ONCE(page->flags);
 
 	if (!test_bit(frame, rental->lent))
 		return '.';
 	if (flags & BIT(PG_swapbacked) ||
-	    (unsigned long)data_race(page->mapping) & PAGE_MAPPING_ANON)
+	    (unsigned long)READ_ONCE(page->mapping) & PAGE_MAPPING_ANON)
 		return 'A';
 	return flags & (BIT(PG_dirty) | BIT(PG_writeback)) ? 'D' : 'T';
 }

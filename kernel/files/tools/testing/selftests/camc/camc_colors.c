@@ -763,7 +763,8 @@ static void test_huge_shared(void)
 	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
 		skip("no THP");
 	at += -(uintptr_t)at % MIB(2);
-	shared = MUST(mmap(at, MIB(2), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED,
+	shared = MUST(mmap(at, MIB(2), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED,
 			   -1, 0));
 	MUST(pipe(up));
 	MUST(pipe(down));
@@ -1229,8 +1230,8 @@ static long node_field(int node, const char *what)
 }
 
 /*
- * So many percent of the way from the watermark min of a node to low, of all its zones, and what these
- * keep for requests that may have no other: KiB
+ * So many percent of the way from the watermark min of a node to low, of all its zones, and what
+ * these keep for requests that may have no other: KiB
  */
 static long node_between(int node, long percent)
 {
