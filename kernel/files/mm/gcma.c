@@ -634,7 +634,7 @@ gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t inde
 	enum vm_event_item refusal;
 	unsigned int i;
 
-	if (swap && (list == GCMA_FOLLOW || list == GCMA_HOT) && gcma_swap_fast(folio))
+	if (swap && (list == GCMA_FOLLOW || gcma_is_hot(list)) && gcma_swap_fast(folio))
 		list = GCMA_FAST;
 	/* Nobody waits for a lock just to be refused. */
 	if (!admit && (list == GCMA_FOLLOW || list == GCMA_FAST) && mapping_tenants(mapping) &&

@@ -11,8 +11,8 @@
  * Two samples of all pages, told by their hash, tell which is better: each has
  * its share of the frames for itself and always lives by one of the two rules.
  * The others are admitted seldom only while that sample had clearly more loads
- * of what it was offered of late: where both rules do well, as when nearly all
- * fits, always is the one that follows a change. If neither has had any to speak of
+ * of what it was offered of late, or the other one few: where both rules do well, as
+ * when nearly all fits, always is the one that follows a change. If neither has had any to speak of
  * lately, as with a stream, hardly any page is worth a copy, even to a free frame, unless
  * that was never filled: none is but the samples'.
  * Both counts fade as pages are offered, so a rule is not judged by what it was
@@ -24,8 +24,8 @@
  * Pages that the page cache knows as its working set are not part of this. They are
  * admitted always, and replace those that were read once as long as these have more
  * than an eighth of the frames: so a scan does not push out what is in use, and what
- * was in use long ago makes room for what is now. That is so while a third sample, of
- * these pages alone, has loads. A set in use that is larger than memory and area is as
+ * was in use long ago makes room for what is now. That is so while of a third sample, of
+ * these pages alone, one is loaded while eight are recycled. A set in use that is larger than memory and area is as
  * good as a scan, and worse: what is recycled loses its shadow, by which the page cache
  * would have known that the page is in use when it is read again.
  */

@@ -40,7 +40,7 @@
  * Hot pages are as all others if fewer than one comes back while so many are recycled, and hot
  * again from twice as many on: with its shadow a page loses that it was in use.
  */
-#define GCMA_HOT_RATE		4
+#define GCMA_HOT_RATE		8
 
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3
@@ -95,12 +95,18 @@ static inline bool gcma_room(struct gcma *g)
 	return data_race(hardly ? g->unfilled : g->len[GCMA_FREE_LIST]);
 }
 
+/* Are hot pages as all others? */
+static inline bool gcma_is_cool(const struct gcma *g)
+{
+	return READ_ONCE(g->cool) && READ_ONCE(g->admission) == GCMA_ADMIT_ADAPTIVE;
+}
+
 /* The list of a page that was in use when it was evicted, or had been before. */
 static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
 {
 	if ((hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) == 2)
 		return GCMA_HOT_SAMPLE;
-	if (READ_ONCE(g->cool) && READ_ONCE(g->admission) == GCMA_ADMIT_ADAPTIVE)
+	if (gcma_is_cool(g))
 		return gcma_sample(hash);
 	return GCMA_HOT;
 }
@@ -113,7 +119,7 @@ static inline enum gcma_list gcma_victims(const struct gcma *g)
 
 	if (!g->len[GCMA_HOT])
 		return GCMA_FOLLOW;
-	return g->len[GCMA_FOLLOW] > cold && !g->cool ? GCMA_FOLLOW : GCMA_HOT;
+	return g->len[GCMA_FOLLOW] > cold && !gcma_is_cool(g) ? GCMA_FOLLOW : GCMA_HOT;
 }
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);

@@ -251,8 +251,7 @@ static bool kunit_read_ours(const struct address_space *mapping)
 	return mapping->a_ops == &kunit_aops;
 }
 
-/* The next page of the file that goes to @list of the area under test. */
-/* The list of a page, for which it may have to be hot. */
+/* The list of a page, if it is hot where that is the sample of such. */
 static enum gcma_list kunit_list(struct gcma_kunit *k, u32 hash)
 {
 	enum gcma_list list = gcma_hot(k->g, hash);
@@ -260,6 +259,7 @@ static enum gcma_list kunit_list(struct gcma_kunit *k, u32 hash)
 	return list == GCMA_HOT_SAMPLE ? list : gcma_sample(hash);
 }
 
+/* The next page of the file that goes to @list of the area under test. */
 static pgoff_t kunit_index(struct gcma_kunit *k, enum gcma_list list)
 {
 	u32 hash;
@@ -2323,6 +2323,11 @@ static void __init gcma_test_cool(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
 	g->admission = GCMA_ADMIT_ALWAYS;
 	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
+	/* to whom others make room then */
+	index = g->len[GCMA_FOLLOW];
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FOLLOW], index);
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
 	g->admission = GCMA_ADMIT_ADAPTIVE;
 
