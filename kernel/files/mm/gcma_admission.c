@@ -21,13 +21,14 @@
  * predicts the whole: Waldspurger et al., "Efficient MRC construction with
  * SHARDS", FAST 2015.)
  *
- * Pages that the page cache knows as its working set are not part of this. They are
- * admitted always, and replace those that were read once as long as these have more
- * than an eighth of the frames: so a scan does not push out what is in use, and what
- * was in use long ago makes room for what is now. That is so while of a third sample, of
- * these pages alone, one is loaded while eight are recycled. A set in use that is larger than memory and area is as
- * good as a scan, and worse: what is recycled loses its shadow, by which the page cache
- * would have known that the page is in use when it is read again.
+ * Pages that the page cache knows as its working set are not part of this. They
+ * are admitted always, and replace those that were read once as long as these have
+ * more than an eighth of the frames: so a scan does not push out what is in use,
+ * and what was in use long ago makes room for what is now. That is so while of a
+ * third sample, of these pages alone, one is loaded while eight are recycled. A
+ * set in use that is larger than memory and area is as good as a scan, and worse:
+ * what is recycled loses its shadow, by which the page cache would have known that
+ * the page is in use when it is read again.
  */
 
 #include "gcma_admission.h"
