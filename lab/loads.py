@@ -269,13 +269,11 @@ def ratio(one: float, other: float) -> float:
     return one / other if other else (1.0 if not one else float("inf"))
 
 
-def worst(
-    measured: Measurements, what: Callable[[Cost], float], grain: float = float("-inf")
-) -> float:
+def worst(measured: Measurements, what: Callable[[Cost], float], grain: float = 0) -> float:
     """Of all loads and settings: gcma / none; no more than `grain` more is as much."""
 
     def one(gcma: float, none: float) -> float:
-        return min(ratio(gcma, none), 1.0) if gcma - none <= grain else ratio(gcma, none)
+        return 1.0 if none < gcma <= none + grain else ratio(gcma, none)
 
     return max(
         one(gcma.mean(what), measured[load, setting, NONE].mean(what))

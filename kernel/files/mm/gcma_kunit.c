@@ -2291,6 +2291,7 @@ static void __init gcma_test_cool(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	struct gcma *g = k->g;
 	unsigned int share = KUNIT_PAGES >> GCMA_SAMPLE_SHIFT, i;
+	unsigned long followers;
 	pgoff_t hot, index;
 
 	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
@@ -2325,9 +2326,9 @@ static void __init gcma_test_cool(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
 	/* to whom others make room then */
-	index = g->len[GCMA_FOLLOW];
+	followers = g->len[GCMA_FOLLOW];
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
-	KUNIT_EXPECT_EQ(test, g->len[GCMA_FOLLOW], index);
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FOLLOW], followers);
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
 	g->admission = GCMA_ADMIT_ADAPTIVE;
 

@@ -20,6 +20,7 @@
 #define HOLDERS		2
 #define PIPES		32
 #define PIPE_PAGES	128
+#define FULL_SECONDS	120	/* until memory is full, on a slow machine */
 #define MOVABLE_SECONDS	20	/* a movable area may take long to fail */
 
 static unsigned int allocations;
@@ -156,7 +157,8 @@ static void no_failures(void)
 	file_bytes = MIB(memory_kib("MemFree:") >> 10);
 	MUST(ftruncate(MUST(volume_file(&volume, "sparse", O_RDWR | O_CREAT)), file_bytes));
 	filler = background(fill_cache);
-	while (!memory_is_full(stores))
+	/* without a store in all that time the test fails: nothing was tested */
+	for (unsigned int i = 0; i < FULL_SECONDS * 10 && !memory_is_full(stores); i++)
 		usleep(100000);
 	for (unsigned int i = 0; i < HOLDERS; i++)
 		holders[i] = background(hold);
