@@ -28,8 +28,9 @@ COLORING = ("camc",)  # those that kernels of their own test
 SECONDS = 900  # of one program: what takes longer hangs
 MUTANT_SECONDS = 90  # one, as a rule
 SUFFIXES = (".c", ".h", ".S")
-# what is quick and sees much comes first
+# what is quick and sees much comes first, but for the swap's own systems
 ORDER = ("gcma_policy", "gcma_invalidate", "gcma_content", "gcma_race", "gcma_clients")
+OWN = {"swap": "gcma_swap", "dirty": "gcma_swap"}
 HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
 COMPILER = re.compile(r"\berror:|undefined reference|modpost|\*\*\* ")
 # nothing of this can be missed: the compiler knows, or nobody does
@@ -53,6 +54,11 @@ class Group:
     file: str
     removed: tuple[str, ...]
     added: tuple[str, ...]
+
+    @property
+    def system(self) -> systems.System:
+        """Whose patch it is."""
+        return systems.find(self.patch.split("/", maxsplit=1)[0])
 
     @property
     def active(self) -> list[int]:
@@ -295,7 +301,11 @@ def tried(group: Sequence[Mutant], judge: "Judge") -> Iterator[tuple[Verdict, Mu
 
 
 class Judge:
-    """Builds a mutant, runs KUnit, then one program after the other until a test fails."""
+    """Builds a mutant, and runs its tests until one fails.
+
+    The suite of its own system comes first, then the programs, its own system's before others, and
+    at last all suites.
+    """
 
     def __init__(self, options: tests.Options, programs: Sequence[str], content: str) -> None:
         self.options = options
@@ -306,19 +316,19 @@ class Judge:
 
     def healthy(self) -> None:
         """Without a mutation nothing may fail, or every mutant seems to be found."""
-        verdict = self._kept("", ())
+        verdict = self._kept("", (), None)
         if verdict.killed:
             self._file("").unlink()
             raise LabError(f"the kernel fails as it is: {verdict.by}")
 
     def __call__(self, mutant: Mutant) -> Verdict:
-        return self._kept(mutant.patch.text, (mutant.patch,))
+        return self._kept(mutant.patch.text, (mutant.patch,), mutant.group.system)
 
-    def _kept(self, text: str, more: Sequence[Patch]) -> Verdict:
+    def _kept(self, text: str, more: Sequence[Patch], system: systems.System | None) -> Verdict:
         file = self._file(text)
         if file.exists():
             return Verdict(**json.loads(file.read_text()))
-        verdict = self._try(more)
+        verdict = self._try(more, system)
         part = file.with_suffix(".part")
         part.write_text(json.dumps(asdict(verdict)))
         part.rename(file)
@@ -328,7 +338,7 @@ class Judge:
         key = hashlib.sha256("\0".join((self.content, self.options.flavour, text)).encode())
         return self.known / f"{key.hexdigest()[:24]}.json"
 
-    def _try(self, more: Sequence[Patch]) -> Verdict:
+    def _try(self, more: Sequence[Patch], system: systems.System | None) -> Verdict:
         try:
             kernel = build.build(self.options.flavour, more=more)
         except LabError as error:
@@ -336,23 +346,27 @@ class Judge:
                 raise  # a full disk is no verdict
             return Verdict(True, "the compiler")
         context = tests.Context(self.options, kernel)
-        if failed := _first_failure(tests.kunit(context).cases):
+        tested = _tested(system) if system else None
+        if tested and (failed := _first_failure(tests.kunit(context, tested).cases)):
             return Verdict(True, f"KUnit: {failed}")
         with ThreadPoolExecutor(tests.WORKERS) as pool:
-            boots = [pool.submit(boot) for boot in self._boots(kernel, context)]
+            boots = [pool.submit(boot) for boot in self._boots(kernel, context, system)]
             for done in as_completed(boots):
                 if failed := _first_failure(done.result()):
                     tests.abandon(pool, boots)
                     return Verdict(True, failed)
+        if failed := _first_failure(tests.kunit(context).cases):
+            return Verdict(True, f"KUnit: {failed}")
         return Verdict(False, "")
 
     def _boots(
-        self, kernel: build.Kernel, context: tests.Context
+        self, kernel: build.Kernel, context: tests.Context, system: systems.System | None
     ) -> Iterator[Callable[[], Sequence[Case]]]:
         """A guest for each program of each round, and those that compare groups."""
-        for each in selftests.ROUNDS:
+        for each in sorted(selftests.ROUNDS, key=lambda each: not _of(each, system)):
             ready = replace(each, machine=tests.enlarged(each.machine, context))
-            for program in self.programs:
+            first = OWN.get(system.name) if system else None
+            for program in sorted(self.programs, key=lambda program: program != first):
                 if each.runs(program) and each.boots(kernel):
                     yield partial(_one_program, kernel, ready, program)
         if not self.options.special:
@@ -362,6 +376,16 @@ class Judge:
 def _one_program(kernel: build.Kernel, ready: selftests.Round, program: str) -> Sequence[Case]:
     apart = replace(ready, name=f"{ready.name} {program}")  # its results beside another's
     return selftests.run_round(kernel, apart, [program], timeout=SECONDS)[0]
+
+
+def _tested(system: systems.System) -> systems.System:
+    """The system whose suite tests it: its own, or that of what it is built on."""
+    return system if system.suites else _tested(systems.find(system.needs[0]))
+
+
+def _of(each: selftests.Round, system: systems.System | None) -> bool:
+    """Whether the round is for the system."""
+    return system in (each.system, systems.offering(each.machine.policy))
 
 
 def _first_failure(cases: Iterable[Case]) -> str:

@@ -211,18 +211,22 @@ def _python(
 # KUnit
 
 
-def kunit(context: Context) -> PartResult:
-    """The kernel's unit tests, in an exact guest: they run at boot, the log is the result."""
+def kunit(context: Context, system: systems.System | None = None) -> PartResult:
+    """The kernel's unit tests, in an exact guest: they run at boot, the log is the result.
+
+    Of one system, or all: the fragments ask for this project's only.
+    """
     kernel = context.kernel
-    # all suites: the fragments ask for this project's only
-    machine = Machine(policy="gcma", args=("kunit.enable=1",))
+    wanted = [each for each in systems.SYSTEMS.values() if system in (None, each)]
+    filters = [f"kunit.filter_glob={suite}" for suite in system.suites] if system else []
+    machine = Machine(policy="gcma", args=("kunit.enable=1", *filters))
     seconds = KUNIT_SECONDS * KUNIT_TIMES.get(kernel.flavour.name, 1)
     result = boot.exact(kernel, enlarged(machine, context), "true", timeout=seconds)
     result, races = kcsan.judge(kernel, result)
     cases = ktap.parse(result.console)
-    for system in systems.SYSTEMS.values():
-        if kernel.flavour.should_have(system):
-            cases += ktap.lacking(cases, system.suites)
+    for each in wanted:
+        if kernel.flavour.should_have(each):
+            cases += ktap.lacking(cases, each.suites)
     cases += races
     try:
         result.check()

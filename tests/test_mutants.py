@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, mutants, source, tests
+from lab import build, mutants, source, systems, tests
 from lab.errors import LabError
 from lab.ktap import Case
 from lab.source import Patch, Series
@@ -197,7 +197,9 @@ class Trial:
             raise LabError("building prod failed", "mm/cma.c:8: error: misleading")
         return text
 
-    def kunit(self, context: tests.Context) -> tests.PartResult:
+    def kunit(
+        self, context: tests.Context, system: systems.System | None = None
+    ) -> tests.PartResult:
         missing = f"-    {self.seen}" in str(context.built)
         return tests.PartResult("kunit", [Case("hooks are called", passed=not missing)])
 
@@ -243,7 +245,7 @@ def test_kernel_that_fails_unharmed_is_no_judge(
     base: Path, series: Series, trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = tests.PartResult("kunit", [Case("broken", passed=False)])
-    monkeypatch.setattr(tests, "kunit", lambda _: failed)
+    monkeypatch.setattr(tests, "kunit", lambda *_: failed)
     for _ in range(2):  # nothing of it is remembered
         with pytest.raises(LabError, match="the kernel fails as it is: KUnit: broken"):
             judged(base, series)
