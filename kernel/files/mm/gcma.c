@@ -1087,16 +1087,18 @@ void __gcma_drop_all(void *dropped)
  */
 void gcma_drop_node(struct xa_node *node)
 {
-	unsigned int i, left = node->count;
+	void __rcu **slot = node->slots, **end = slot + XA_CHUNK_SIZE;
+	unsigned int left = node->count;
 
 	/* Of a file that is read at random most slots are empty. */
-	for (i = 0; left && i < XA_CHUNK_SIZE; i++) {
-		void *entry = rcu_dereference_protected(node->slots[i], true);
+	for (; slot < end; slot++) {
+		void *entry = rcu_dereference_protected(*slot, true);
 
 		if (!entry)
 			continue;
-		left--;
 		gcma_drop(entry);
+		if (!--left)
+			break;
 	}
 }
 
