@@ -47,7 +47,7 @@ GCMA = System(
     fragments=("gcma",),
     needs=("reserve",),
     policies=("gcma",),
-    suites={"gcma": 64},
+    suites={"gcma": 65},
     selftests="gcma",
     parts={
         "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),

@@ -893,12 +893,21 @@ bool __gcma_load_commit(void *filled, const struct folio *folio)
 	return true;
 }
 
+/* What stands at @index was a tenant, and is read from the disk now. */
+void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index)
+{
+	u32 frame;
+	struct gcma *g = gcma_rd_entry(entry, &frame);
+
+	gcma_count(g, GCMA_misses, 1);
+	gcma_note_loss(g, gcma_hash(mapping, index));
+}
+
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 		     gfp_t gfp)
 {
 	void *shadow = gcma_is_tenant(filled) ? NULL : filled;
 	bool loaded;
-	u32 frame;
 
 	filled = shadow ? NULL : filled;
 	loaded = filled && !added && *entry == folio;
@@ -910,7 +919,7 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	gcma_put_all(filled, loaded ? GCMA_loads : GCMA_dropped);
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE) && !shadow)
-			gcma_count(gcma_rd_entry(*entry, &frame), GCMA_misses, 1);
+			gcma_miss(*entry, folio->mapping, folio->index);
 		*entry = shadow;
 	}
 	return loaded;

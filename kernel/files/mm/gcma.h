@@ -115,6 +115,7 @@ enum gcma_admission {
  * @unfilled: free frames that held nothing since they were new or a primary left them
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
+ * @lost: pages of the sample of GCMA_ALWAYS that were read again too late, aged likewise
  * @since: offers to both samples since they were last halved
  * @fresh: the same of hits
  * @loads: the same of hits of all lists but the hot one
@@ -141,6 +142,7 @@ struct gcma {
 	u32 unfilled;
 	unsigned int offers[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
+	unsigned int lost;
 	unsigned int since;
 	unsigned int fresh;
 	unsigned int loads;
@@ -203,6 +205,7 @@ void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t inde
 		void **shadow);
 struct gcma *gcma_rd_entry(void *entry, u32 *frame);
 bool gcma_give_up(struct address_space *mapping, pgoff_t index);
+void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index);
 void gcma_put_all(void *copies, enum vm_event_item what);
 
 #ifdef CONFIG_GCMA_SWAP

@@ -11,12 +11,12 @@
  * Two samples of all pages, told by their hash, tell which is better: each has
  * its share of the frames for itself and always lives by one of the two rules.
  * The others are admitted seldom only while that sample had clearly more loads
- * of what it was offered of late, or the other one few: where both rules do well, as
- * when nearly all fits, always is the one that follows a change. If neither has had any to speak of
- * lately, as with a stream, hardly any page is worth a copy, even to a free frame, unless
- * that was never filled: none is but the samples'.
- * Both counts fade as pages are offered, so a rule is not judged by what it was
- * worth before the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
+ * of what it was offered of late, or the other one few of what was read again: where
+ * both rules do well, as when nearly all fits, always is the one that follows a change.
+ * If neither has had any loads to speak of lately, as with a stream, hardly any page is
+ * worth a copy, even to a free frame, unless that was never filled: none is but the
+ * samples'. All counts fade as pages are offered, so a rule is not judged by what it
+ * was worth before the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
  * policies for high performance caching", ISCA 2007; that a hashed sample
  * predicts the whole: Waldspurger et al., "Efficient MRC construction with
  * SHARDS", FAST 2015.)
@@ -52,7 +52,7 @@ static enum gcma_admission gcma_judge(const struct gcma *g)
 		few = few && g->loads * GCMA_HARDLY_RATE < g->since << (GCMA_SAMPLE_SHIFT - 1);
 	if (few)
 		return GCMA_ADMIT_HARDLY;
-	if (hits[GCMA_ALWAYS] * GCMA_ALWAYS_RATE < offers[GCMA_ALWAYS])
+	if (hits[GCMA_ALWAYS] * GCMA_ALWAYS_RATE < hits[GCMA_ALWAYS] + g->lost)
 		return GCMA_ADMIT_SELDOM;
 	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
 	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?
@@ -72,6 +72,7 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 			g->offers[i] /= 2;
 			g->hits[i] /= 2;
 		}
+		g->lost /= 2;
 		g->since = 0;
 		g->fresh = 0;
 		g->loads = 0;

@@ -25,8 +25,8 @@
 #define GCMA_HARDLY_RATE	32
 
 /*
- * Nor are all admitted if fewer than one of so many is loaded: what is recycled loses its shadow,
- * by which the page cache would have known that the page is in use when it is read again.
+ * Nor are all admitted if fewer than one of so many that are read again is loaded: what was
+ * recycled lost its shadow, by which the page cache would have known that the page is in use.
  */
 #define GCMA_ALWAYS_RATE	4
 
@@ -148,6 +148,13 @@ static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 		__gcma_note_hit(g, list);
 }
 
+/* A page was read whose tenant had been recycled. Takes no lock: an addition may get lost. */
+static inline void gcma_note_loss(struct gcma *g, u32 hash)
+{
+	if (gcma_sample(hash) == GCMA_ALWAYS)
+		data_race(g->lost++); /* as it says above */
+}
+
 #else /* what is evicted last is admitted */
 
 static inline enum gcma_list gcma_sample(u32 hash)
@@ -181,6 +188,10 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 }
 
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
+{
+}
+
+static inline void gcma_note_loss(struct gcma *g, u32 hash)
 {
 }
 

@@ -2114,7 +2114,10 @@ static bool kunit_seldom(struct gcma_kunit *k, enum gcma_list list)
 	return admitted == GCMA_SELDOM_RUN;
 }
 
-/* The rule after a window in which the samples had so many hits, half of them before. */
+/*
+ * The rule after a window in which the samples had so many hits, half of them before, and
+ * all others came back too late.
+ */
 static enum gcma_admission kunit_judge(struct gcma *g, unsigned int always,
 				       unsigned int seldom)
 {
@@ -2123,6 +2126,7 @@ static enum gcma_admission kunit_judge(struct gcma *g, unsigned int always,
 	g->since = GCMA_WINDOW - 1;
 	g->hits[GCMA_ALWAYS] = always;
 	g->hits[GCMA_SELDOM] = seldom;
+	g->lost = GCMA_WINDOW - always;
 	g->fresh = (always + seldom) / 2;
 	gcma_offer(g, GCMA_ALWAYS);
 	return g->better;
@@ -2165,8 +2169,9 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_HOT));
 
 	/* nor all, if few of them come back, though no more of the other sample do */
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 33, 0), GCMA_ADMIT_ALWAYS);
-	KUNIT_EXPECT_EQ(test, kunit_judge(g, 32, 0), GCMA_ADMIT_SELDOM);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 32, 0), GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 31, 0), GCMA_ADMIT_SELDOM);
+	KUNIT_EXPECT_EQ(test, g->lost, (GCMA_WINDOW - 31) / 2);
 
 	/* neither is worth a copy: hardly any page is, but the samples go on */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 4, 4), GCMA_ADMIT_SELDOM);
@@ -2230,6 +2235,43 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_ALWAYS));
 	g->admission = GCMA_ADMIT_ALWAYS;
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
+}
+
+/* What comes back too late is what was recycled, not what never comes back. */
+static void __init gcma_test_lost(struct kunit *test)
+{
+	static const enum gcma_list lists[] = { GCMA_ALWAYS, GCMA_SELDOM, GCMA_FOLLOW };
+	struct gcma_kunit *k = test->priv;
+	struct gcma *g = k->g;
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		pgoff_t index = kunit_index(k, lists[i]);
+
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
+		kunit_take(k, 0, KUNIT_PAGES);
+		kunit_release(k, 0, KUNIT_PAGES);
+		KUNIT_EXPECT_EQ(test, g->lost, !!i);
+		KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
+		KUNIT_EXPECT_EQ(test, g->lost, 1);
+		/* and once only */
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
+		KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+		KUNIT_EXPECT_EQ(test, g->lost, 1);
+	}
+
+	/* few come back, but all of them in time */
+	g->offers[GCMA_ALWAYS] = GCMA_WINDOW;
+	g->since = GCMA_WINDOW - 1;
+	g->fresh = GCMA_WINDOW / GCMA_HARDLY_RATE;
+	g->hits[GCMA_ALWAYS] = GCMA_WINDOW / GCMA_HARDLY_RATE;
+	g->hits[GCMA_SELDOM] = 0;
+	g->lost = g->hits[GCMA_ALWAYS] * (GCMA_ALWAYS_RATE - 1);
+	gcma_offer(g, GCMA_ALWAYS);
+	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_ALWAYS);
 }
 
 /* Evict a page that was in use, or had been before. */
@@ -2727,6 +2769,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
+	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_cool),
 	KUNIT_CASE(gcma_test_hint),

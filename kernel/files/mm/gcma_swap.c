@@ -46,7 +46,6 @@ void *__gcma_swap_load(struct folio *folio, swp_entry_t entry)
 	struct address_space *mapping = swap_address_space(entry);
 	pgoff_t index = swap_cache_index(entry);
 	void *shadow = NULL, *there, *filled;
-	u32 frame;
 
 	if (gcma_dirty_load(mapping, folio, index, &shadow))
 		return shadow;
@@ -57,7 +56,7 @@ void *__gcma_swap_load(struct folio *folio, swp_entry_t entry)
 	} else if (!shadow) {
 		there = xa_load(&mapping->i_pages, index);
 		if (gcma_is_tenant(there) && !gcma_alive(there))
-			gcma_count(gcma_rd_entry(there, &frame), GCMA_misses, 1);
+			gcma_miss(there, mapping, index);
 	}
 	return shadow;
 }
