@@ -7,6 +7,7 @@ from lab.loads import GCMA, MORE, NONE, PAGES, Load
 from lab.results import Outcome
 
 READS = 30_000
+AGAIN_READS = 150_000
 SCAN_MIB = 96
 PASSES = 3  # of the scan, whole ones: the next job goes on where one ended
 VARIANTS = (NONE, GCMA, MORE)
@@ -23,22 +24,30 @@ def _scan() -> Load:
     return Load(SCAN, 32, 32, 144, f"{ready}\n{warm}", (step.replace("@", "2"),))
 
 
-def _stream(area_mib: int) -> Load:
-    """Of the hot pages, the page cache alone holds nearly all."""
-    step = f"beside /disk 56 {{seed}}@ {READS} /dev/stream {loads.STREAM_MIB}"
-    ready = "job fill /disk 56 1 >/dev/null\n" + f"job {step.replace('@', '1')} >/dev/null"
-    name = f"hot 56 MiB beside a stream, area {area_mib}, cache 64"
+def _stream(hot_mib: int, area_mib: int) -> Load:
+    """Of the hot pages, the page cache alone holds nearly all, or most."""
+    step = f"beside /disk {hot_mib} {{seed}}@ {READS} /dev/stream {loads.STREAM_MIB}"
+    ready = f"job fill /disk {hot_mib} 1 >/dev/null\njob {step.replace('@', '1')} >/dev/null"
+    name = f"hot {hot_mib} MiB beside a stream, area {area_mib}, cache 64"
     return Load(
         name,
         area_mib,
         64,
-        56,
+        hot_mib,
         ready,
         (step.replace("@", "2"),),
         stream=True,
         settings=loads.BOTH_LRUS,
         seeds=1,
     )
+
+
+def _again(every: int) -> Load:
+    """What comes back does so after more than the page cache holds, and once."""
+    step = f"again /dev/stream {loads.STREAM_MIB} 1 {AGAIN_READS} {every} 48"
+    name = f"a stream, each page of {every} again"
+    settings = loads.BOTH_LRUS
+    return Load(name, 32, 32, 0, ":", (step,), stream=True, settings=settings, seeds=1)
 
 
 def _small(job: str, area_mib: int) -> Load:
@@ -62,7 +71,9 @@ def _small(job: str, area_mib: int) -> Load:
 
 LOADS = (
     _scan(),
-    *(_stream(area) for area in SMALL_AREAS_MIB),
+    *(_stream(56, area) for area in SMALL_AREAS_MIB),
+    _stream(72, SMALL_AREAS_MIB[1]),
+    *(_again(every) for every in (3, 10)),
     *(_small(job, SMALL_AREAS_MIB[0]) for job in ("uniform", "zipf", "compile", "scan")),
 )
 

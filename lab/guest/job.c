@@ -19,6 +19,7 @@
  * job chunks DIR MIB SEED PAGES	scan, 64 KiB at a time
  * job faults DIR MIB SEED PAGES	touch pages of a mapping at random
  * job walk DIR MIB SEED PAGES		the same from end to end, again and again
+ * job again DIR MIB SEED PAGES N MIB	scan, and each N-th page once more, MIB later
  * job beside DIR MIB SEED PAGES OTHER MIB
  *					by turns one page at random, and the next of
  *					OTHER, from end to end, again and again
@@ -136,6 +137,23 @@ static void scan_twice(struct job *job)
 	while (running(job))
 		get(job, (job->done / (2 * TWICE_PAGES) * TWICE_PAGES + job->done % TWICE_PAGES) %
 		    job->pages, 1);
+}
+
+static void again(struct job *job)
+{
+	unsigned long next = 0, every, lag;
+
+	if (!job->more[0] || !job->more[1])
+		errx(2, "which pages again, and when?");
+	every = strtoul(job->more[0], NULL, 0);
+	lag = strtoul(job->more[1], NULL, 0) << 20 >> 12;
+	if (!every)
+		errx(2, "each 0-th page is none");
+	for (; running(job); next++) {
+		get(job, next % job->pages, 1);
+		if (next >= lag && (next - lag) % every == 0)
+			get(job, (next - lag) % job->pages, 1);
+	}
 }
 
 static void chunks(struct job *job)
@@ -316,6 +334,7 @@ static const struct {
 	{ "pages", scan, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "half", scan_half, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "twice", scan_twice, O_RDONLY, POSIX_FADV_NORMAL },
+	{ "again", again, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "mix", mix, O_RDWR, POSIX_FADV_RANDOM },
 	{ "rndrd", rndrd, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "rndrw", rndrw, O_RDWR, POSIX_FADV_RANDOM },
