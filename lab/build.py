@@ -53,7 +53,7 @@ FLAVOURS = {
         Flavour(
             "kcsan",
             "KCSAN: tells of data races",
-            (*PLAIN, *OURS, "kcsan"),
+            (*PLAIN, *OURS, *systems.CAMC.fragments, "kcsan"),
             objects=1800,
             seconds=600,
             megabytes=1500,

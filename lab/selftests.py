@@ -70,10 +70,10 @@ _GENERATIONS = "echo {} >/sys/kernel/mm/lru_gen/enabled"  # the LRU of them, or 
 ROUNDS = (
     Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),
     Round(
-        "wrong words",
-        replace(_USUAL, args=("cma_policy=cleancache,nowhere:gcma",)),
-        f"{_ANY} policy",
-        ("gcma_policy",),
+        "wrong words",  # so that the area is movable
+        replace(_USUAL, args=("cma_policy=cleancache,nowhere:gcma", _CAMERA)),
+        f"{_ANY} policy camera",
+        ("gcma_policy", "gcma_clients"),
     ),
     Round(
         "1 GiB pages, areas by name",

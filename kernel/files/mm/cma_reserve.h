@@ -99,13 +99,9 @@ static inline u64 cma_latency_begin(void)
 	return 0;
 }
 
-static inline void cma_latency_end(struct cma *cma, u64 start)
-{
-}
+static inline void cma_latency_end(struct cma *cma, u64 start) { }
 
-static inline void cma_reserve_debugfs_add(struct cma *cma, struct dentry *dir)
-{
-}
+static inline void cma_reserve_debugfs_add(struct cma *cma, struct dentry *dir) { }
 #endif
 
 #endif /* __MM_CMA_RESERVE_H */

@@ -187,13 +187,9 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 	return false;
 }
 
-static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
-{
-}
+static inline void gcma_note_hit(struct gcma *g, enum gcma_list list) { }
 
-static inline void gcma_note_loss(struct gcma *g, u32 hash)
-{
-}
+static inline void gcma_note_loss(struct gcma *g, u32 hash) { }
 
 #endif
 

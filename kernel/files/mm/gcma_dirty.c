@@ -174,13 +174,18 @@ static void *gcma_dirty_copy(struct address_space *mapping, struct folio *folio)
 	return copies;
 }
 
-/* A page of zeroes is only marked in a bitmap. */
+/* Pages of zeroes are only marked in a bitmap, if all of a folio are. */
 static bool gcma_all_zeroes(struct folio *folio)
 {
-	const void *data = kmap_local_folio(folio, 0);
-	bool zeroes = !memchr_inv(data, 0, PAGE_SIZE);
+	size_t at, size = folio_size(folio);
+	bool zeroes = true;
 
-	kunmap_local(data);
+	for (at = 0; zeroes && at < size; at += PAGE_SIZE) {
+		const void *data = kmap_local_folio(folio, at);
+
+		zeroes = !memchr_inv(data, 0, PAGE_SIZE);
+		kunmap_local(data);
+	}
 	return zeroes;
 }
 

@@ -1709,6 +1709,27 @@ static void unwritten(void)
 	vmstat_agrees();
 }
 
+/* Only folios that are nothing but zeroes are left to the device, which marks them. */
+static void zeroes_at_first(void)
+{
+	unsigned long writes;
+
+	need_swap();
+	memory_new();
+	memory_write(0, pages, 1);
+	for (size_t at = 0; at < BYTES; at += KIB(kind->kib)) {
+		memset(memory + at, 0, page_size);
+		zero(at, page_size);
+	}
+	slots_anew();
+	writes = vm_event("pswpout");
+	swap_out();
+	writes = vm_event("pswpout") - writes;
+	if (writes > pages / 16)
+		fail("%lu pages were written", writes);
+	memory_check();
+}
+
 /* Primaries have each of so many parts of the area. */
 #define PARTS		32
 #define MIDDLE		20	/* the first one of those that dirty tenants are in */
@@ -2259,6 +2280,7 @@ static const struct test off_tests[] = {
 
 static const struct test dirty_tests[] = {
 	{ unwritten, ALL, NEED_LOADS, "are not written while there is room" },
+	{ zeroes_at_first, ANY | LARGE, NEED_STORES, "that begin with a page of zeroes are not, either" },
 	{ make_way, ALL, NEED_STORES, "make way for a primary" },
 	{ taken_again_and_again, ALL, NEED_STORES, "survive primaries that take everything" },
 	{ taken_at_the_limit, ANY | SINGLE, NEED_STORES, "do when their group is at its limit" },
