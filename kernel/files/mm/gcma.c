@@ -1174,6 +1174,7 @@ static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
 			word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
 			if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
 				gcma_unlink(g, frame, gcma_list_of(word));
+				gcma_note_revoked(g, gcma_list_of(word));
 				gcma_count(g, GCMA_revoked, 1);
 			}
 		}

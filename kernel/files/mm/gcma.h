@@ -115,12 +115,13 @@ enum gcma_admission {
  * @unfilled: free frames that held nothing since they were new or a primary left them
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
- * @lost: pages of the sample of GCMA_ALWAYS that were read again too late, aged likewise
+ * @lost: pages of each sample that were read again too late, aged likewise
  * @since: offers to both samples since they were last halved
  * @fresh: the same of hits
  * @loads: the same of hits of all lists but the hot one
  * @since_hot: offers to the sample of hot pages since they were last halved
  * @cool: hot pages do not come back before they make room: they are as all others
+ * @losing: what is read again of both samples is lost
  * @skipped: pages that "seldom" was asked about
  * @admission: how to admit; adaptive unless an administrator said otherwise
  * @better: how to admit what follows the samples
@@ -142,12 +143,13 @@ struct gcma {
 	u32 unfilled;
 	unsigned int offers[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
-	unsigned int lost;
+	unsigned int lost[GCMA_NR_LISTS];
 	unsigned int since;
 	unsigned int fresh;
 	unsigned int loads;
 	unsigned int since_hot;
 	bool cool;
+	bool losing;
 	unsigned int skipped;
 	enum gcma_admission admission;
 	enum gcma_admission better;

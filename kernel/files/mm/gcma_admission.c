@@ -15,7 +15,8 @@
  * both rules do well, as when nearly all fits, always is the one that follows a change.
  * If neither has had any loads to speak of lately, as with a stream, hardly any page is
  * worth a copy, even to a free frame, unless that was never filled: none is but the
- * samples'. All counts fade as pages are offered, so a rule is not judged by what it
+ * samples'. Nor are such frames filled while both samples lose what is read again, or a
+ * primary that has the area again and again would take a shadow with each page. All counts fade as pages are offered, so a rule is not judged by what it
  * was worth before the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
  * policies for high performance caching", ISCA 2007; that a hashed sample
  * predicts the whole: Waldspurger et al., "Efficient MRC construction with
@@ -33,12 +34,19 @@
 
 #include "gcma_admission.h"
 
+/* Of what is read again of a sample, are few pages loaded? */
+static bool gcma_loses(const struct gcma *g, enum gcma_list list)
+{
+	return g->hits[list] * GCMA_ALWAYS_RATE < g->hits[list] + g->lost[list];
+}
+
 /* The rule that the samples say is better. Context: gcma.lock held. */
-static enum gcma_admission gcma_judge(const struct gcma *g)
+static enum gcma_admission gcma_judge(struct gcma *g)
 {
 	const unsigned int *hits = g->hits, *offers = g->offers;
 	bool few = g->fresh * GCMA_HARDLY_RATE < g->since;
 
+	WRITE_ONCE(g->losing, gcma_loses(g, GCMA_ALWAYS) && gcma_loses(g, GCMA_SELDOM));
 	/*
 	 * What is read together is in one sample, or in none, so a sample may have hits by
 	 * the dozen or not at all. All pages, of which the samples are 2 of
@@ -52,7 +60,7 @@ static enum gcma_admission gcma_judge(const struct gcma *g)
 		few = few && g->loads * GCMA_HARDLY_RATE < g->since << (GCMA_SAMPLE_SHIFT - 1);
 	if (few)
 		return GCMA_ADMIT_HARDLY;
-	if (hits[GCMA_ALWAYS] * GCMA_ALWAYS_RATE < hits[GCMA_ALWAYS] + g->lost)
+	if (gcma_loses(g, GCMA_ALWAYS))
 		return GCMA_ADMIT_SELDOM;
 	return 2ULL * hits[GCMA_SELDOM] * offers[GCMA_ALWAYS] >
 	       3ULL * hits[GCMA_ALWAYS] * offers[GCMA_SELDOM] ?
@@ -71,8 +79,8 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 		for (i = GCMA_ALWAYS; i <= GCMA_SELDOM; i++) {
 			g->offers[i] /= 2;
 			g->hits[i] /= 2;
+			g->lost[i] /= 2;
 		}
-		g->lost /= 2;
 		g->since = 0;
 		g->fresh = 0;
 		g->loads = 0;
@@ -100,6 +108,17 @@ static void gcma_judge_hot(struct gcma *g)
 	g->since_hot = 0;
 }
 
+/* A tenant of the sample of hot pages is lost: it makes room, or a primary took its frame. */
+void __gcma_note_hot_gone(struct gcma *g)
+{
+	unsigned long window;
+
+	gcma_hot_share(g, &window);
+	g->offers[GCMA_HOT_SAMPLE]++;
+	if (++g->since_hot >= window)
+		gcma_judge_hot(g);
+}
+
 /*
  * A hot page of the sample is evicted. Offers are counted that make room of another: as
  * long as all that is in use fits, nothing is lost.
@@ -110,9 +129,7 @@ bool __gcma_offer_hot(struct gcma *g)
 
 	if (g->len[GCMA_HOT_SAMPLE] < gcma_hot_share(g, &window))
 		return false;
-	g->offers[GCMA_HOT_SAMPLE]++;
-	if (++g->since_hot >= window)
-		gcma_judge_hot(g);
+	__gcma_note_hot_gone(g);
 	return true;
 }
 

@@ -85,14 +85,17 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int 
 
 /*
  * Is a free frame to be had for pages that are in no sample? One that held nothing yet is
- * filled under any rule.
+ * filled under any rule, but not if what is read again is lost.
  */
 static inline bool gcma_room(struct gcma *g)
 {
 	bool hardly = gcma_rule(g, GCMA_FOLLOW) == GCMA_ADMIT_HARDLY;
+	/* A snapshot of numbers that change. */
+	unsigned int unfilled = data_race(g->unfilled), left = data_race(g->len[GCMA_FREE_LIST]);
 
-	/* A snapshot of a number that changes. */
-	return data_race(hardly ? g->unfilled : g->len[GCMA_FREE_LIST]);
+	if (READ_ONCE(g->losing))
+		return !hardly && left > unfilled;
+	return hardly ? unfilled : left;
 }
 
 /* Are hot pages as all others? */
@@ -124,6 +127,7 @@ static inline enum gcma_list gcma_victims(const struct gcma *g)
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);
 bool __gcma_offer_hot(struct gcma *g);
+void __gcma_note_hot_gone(struct gcma *g);
 void __gcma_note_hit(struct gcma *g, enum gcma_list list);
 void __gcma_note_hot(struct gcma *g);
 
@@ -151,8 +155,14 @@ static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 /* A page was read whose tenant had been recycled. Takes no lock: an addition may get lost. */
 static inline void gcma_note_loss(struct gcma *g, u32 hash)
 {
-	if (gcma_sample(hash) == GCMA_ALWAYS)
-		data_race(g->lost++); /* as it says above */
+	data_race(g->lost[gcma_sample(hash)]++); /* as it says above */
+}
+
+/* A primary took the frame of a tenant of @list. Context: gcma.lock held. */
+static inline void gcma_note_revoked(struct gcma *g, enum gcma_list list)
+{
+	if (list == GCMA_HOT_SAMPLE)
+		__gcma_note_hot_gone(g);
 }
 
 #else /* what is evicted last is admitted */
@@ -190,6 +200,7 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list) { }
 
 static inline void gcma_note_loss(struct gcma *g, u32 hash) { }
+static inline void gcma_note_revoked(struct gcma *g, enum gcma_list list) { }
 
 #endif
 

@@ -2126,7 +2126,8 @@ static enum gcma_admission kunit_judge(struct gcma *g, unsigned int always,
 	g->since = GCMA_WINDOW - 1;
 	g->hits[GCMA_ALWAYS] = always;
 	g->hits[GCMA_SELDOM] = seldom;
-	g->lost = GCMA_WINDOW - always;
+	g->lost[GCMA_ALWAYS] = GCMA_WINDOW - always;
+	g->lost[GCMA_SELDOM] = 0;
 	g->fresh = (always + seldom) / 2;
 	gcma_offer(g, GCMA_ALWAYS);
 	return g->better;
@@ -2171,7 +2172,7 @@ static void __init gcma_test_samples(struct kunit *test)
 	/* nor all, if few of them come back, though no more of the other sample do */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 32, 0), GCMA_ADMIT_ALWAYS);
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 31, 0), GCMA_ADMIT_SELDOM);
-	KUNIT_EXPECT_EQ(test, g->lost, (GCMA_WINDOW - 31) / 2);
+	KUNIT_EXPECT_EQ(test, g->lost[GCMA_ALWAYS], (GCMA_WINDOW - 31) / 2);
 
 	/* neither is worth a copy: hardly any page is, but the samples go on */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 4, 4), GCMA_ADMIT_SELDOM);
@@ -2240,7 +2241,7 @@ static void __init gcma_test_samples(struct kunit *test)
 /* What comes back too late is what was recycled, not what never comes back. */
 static void __init gcma_test_lost(struct kunit *test)
 {
-	static const enum gcma_list lists[] = { GCMA_ALWAYS, GCMA_SELDOM, GCMA_FOLLOW };
+	static const enum gcma_list lists[] = { GCMA_ALWAYS, GCMA_SELDOM };
 	struct gcma_kunit *k = test->priv;
 	struct gcma *g = k->g;
 	unsigned int i;
@@ -2254,13 +2255,13 @@ static void __init gcma_test_lost(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 		kunit_take(k, 0, KUNIT_PAGES);
 		kunit_release(k, 0, KUNIT_PAGES);
-		KUNIT_EXPECT_EQ(test, g->lost, !!i);
+		KUNIT_EXPECT_EQ(test, g->lost[lists[i]], 0);
 		KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
-		KUNIT_EXPECT_EQ(test, g->lost, 1);
+		KUNIT_EXPECT_EQ(test, g->lost[lists[i]], 1);
 		/* and once only */
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
 		KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
-		KUNIT_EXPECT_EQ(test, g->lost, 1);
+		KUNIT_EXPECT_EQ(test, g->lost[lists[i]], 1);
 	}
 
 	/* few come back, but all of them in time */
@@ -2269,9 +2270,33 @@ static void __init gcma_test_lost(struct kunit *test)
 	g->fresh = GCMA_WINDOW / GCMA_HARDLY_RATE;
 	g->hits[GCMA_ALWAYS] = GCMA_WINDOW / GCMA_HARDLY_RATE;
 	g->hits[GCMA_SELDOM] = 0;
-	g->lost = g->hits[GCMA_ALWAYS] * (GCMA_ALWAYS_RATE - 1);
+	g->lost[GCMA_ALWAYS] = g->hits[GCMA_ALWAYS] * (GCMA_ALWAYS_RATE - 1);
 	gcma_offer(g, GCMA_ALWAYS);
 	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_ALWAYS);
+	KUNIT_EXPECT_FALSE(test, g->losing);
+
+	/* what a primary left is filled, unless both samples lose what comes back */
+	KUNIT_ASSERT_GT(test, g->unfilled, 0);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 31, GCMA_WINDOW / GCMA_HARDLY_RATE),
+			GCMA_ADMIT_SELDOM);
+	KUNIT_EXPECT_FALSE(test, g->losing);
+	KUNIT_EXPECT_TRUE(test, gcma_room(g));
+	g->hits[GCMA_ALWAYS] = GCMA_FEW_HITS;
+	g->hits[GCMA_SELDOM] = GCMA_FEW_HITS;
+	g->lost[GCMA_ALWAYS] = GCMA_FEW_HITS * GCMA_ALWAYS_RATE;
+	g->lost[GCMA_SELDOM] = GCMA_FEW_HITS * GCMA_ALWAYS_RATE;
+	g->fresh = GCMA_WINDOW;
+	g->since = GCMA_WINDOW - 1;
+	gcma_offer(g, GCMA_ALWAYS);
+	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_SELDOM);
+	KUNIT_EXPECT_TRUE(test, g->losing);
+	KUNIT_EXPECT_EQ(test, gcma_room(g), g->len[GCMA_FREE_LIST] > g->unfilled);
+	/* hardly any is worth a copy then, and no free frame either */
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 0, 0), GCMA_ADMIT_HARDLY);
+	KUNIT_EXPECT_FALSE(test, g->losing);
+	KUNIT_EXPECT_TRUE(test, gcma_room(g));
+	g->losing = true;
+	KUNIT_EXPECT_FALSE(test, gcma_room(g));
 }
 
 /* Evict a page that was in use, or had been before. */
@@ -2404,6 +2429,13 @@ static void __init gcma_test_cool(struct kunit *test)
 	}
 	KUNIT_EXPECT_LT(test, g->hits[GCMA_HOT_SAMPLE], GCMA_WINDOW);
 	kunit_check_settled(test);
+
+	/* those do not come back, either, whose frames a primary takes */
+	g->since_hot = 0;
+	i = g->offers[GCMA_HOT_SAMPLE] + g->len[GCMA_HOT_SAMPLE];
+	kunit_take(k, 0, KUNIT_PAGES);
+	kunit_release(k, 0, KUNIT_PAGES);
+	KUNIT_EXPECT_EQ(test, g->offers[GCMA_HOT_SAMPLE], i);
 }
 
 /* ------ nodes of shadows ------------------------------------------------ */
