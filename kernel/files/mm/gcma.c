@@ -371,6 +371,17 @@ static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 	return -1;
 }
 
+/*
+ * A free frame was taken. One that nothing was in since a primary had it, or another? The
+ * former go first, but for those who may have the others only: see gcma_room().
+ */
+static void gcma_filled(struct gcma *g)
+{
+	g->unused -= !!g->unused;
+	if (!g->losing || g->unfilled > g->len[GCMA_FREE_LIST])
+		g->unfilled -= !!g->unfilled;
+}
+
 /* Take this very frame, if it is lent to nobody who needs it. */
 bool gcma_take_frame(struct gcma *g, u32 frame)
 {
@@ -380,7 +391,7 @@ bool gcma_take_frame(struct gcma *g, u32 frame)
 	    !gcma_take_off(g, frame, list))
 		return false;
 	if (list == GCMA_FREE_LIST)
-		g->unfilled -= !!g->unfilled;
+		gcma_filled(g);
 	return true;
 }
 
@@ -397,7 +408,7 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 	if (!share) {
 		frame = gcma_take_from(g, GCMA_FREE_LIST);
 		if (frame >= 0) {
-			g->unfilled -= !!g->unfilled;
+			gcma_filled(g);
 			return frame;
 		}
 		if (list != GCMA_FAST && (admit || list != GCMA_FOLLOW))
@@ -629,7 +640,7 @@ gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t inde
 	u32 hash = gcma_hash(mapping, index);
 	struct gcma *g = gcma_pick(hash);
 	enum gcma_list list = folio_test_workingset(folio) ?
-			      gcma_hot(g, hash) : gcma_sample(hash);
+			      gcma_hot(g, hash) : gcma_cold(g, hash);
 	bool admit = gcma_admit(g, list, nr);
 	enum vm_event_item refusal;
 	unsigned int i;
@@ -1224,6 +1235,7 @@ static int gcma_create(struct cma_reserve *r)
 	for (frame = nr; frame--;)
 		gcma_link(g, frame, GCMA_FREE_LIST, true);
 	g->unfilled = nr;
+	g->unused = nr;
 	r->tenants = g;
 	gcma_nr_areas++;
 	/* Complete before it is found: who has an entry of it asks nothing. */

@@ -113,6 +113,7 @@ enum gcma_admission {
  * @frames: the frame table, then GCMA_NR_LISTS list heads
  * @len: frames on each list
  * @unfilled: free frames that held nothing since they were new or a primary left them
+ * @unused: as many were not filled yet since the area was made
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
  * @lost: pages of each sample that were read again too late, aged likewise
@@ -141,6 +142,7 @@ struct gcma {
 	struct gcma_frame *frames;
 	unsigned long len[GCMA_NR_LISTS];
 	u32 unfilled;
+	u32 unused;
 	unsigned int offers[GCMA_NR_LISTS];
 	unsigned int hits[GCMA_NR_LISTS];
 	unsigned int lost[GCMA_NR_LISTS];

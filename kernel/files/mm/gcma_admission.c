@@ -14,10 +14,11 @@
  * of what it was offered of late, or the other one few of what was read again: where
  * both rules do well, as when nearly all fits, always is the one that follows a change.
  * If neither has had any loads to speak of lately, as with a stream, hardly any page is
- * worth a copy, even to a free frame, unless that was never filled: none is but the
- * samples'. Nor are such frames filled while both samples lose what is read again, or a
- * primary that has the area again and again would take a shadow with each page. All counts fade as pages are offered, so a rule is not judged by what it
- * was worth before the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
+ * worth a copy, even to a free frame, but for the first fill of a new area: none is but
+ * the samples'. Nor are frames filled that a primary left while both samples lose what
+ * is read again: if it has them again and again, it takes a shadow with each page. All
+ * counts fade as pages are offered, so a rule is not judged by what it was worth before
+ * the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
  * policies for high performance caching", ISCA 2007; that a hashed sample
  * predicts the whole: Waldspurger et al., "Efficient MRC construction with
  * SHARDS", FAST 2015.)

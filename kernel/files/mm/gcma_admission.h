@@ -45,6 +45,9 @@
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3
 
+/* Of the samples so much is kept while a primary takes it again and again: 1 in 2^shift. */
+#define GCMA_SPARE_SHIFT	2
+
 #ifdef CONFIG_GCMA_ADMISSION
 
 /* The sample that a page belongs to, by its hash. */
@@ -58,6 +61,22 @@ static inline enum gcma_list gcma_sample(u32 hash)
 	default:
 		return GCMA_FOLLOW;
 	}
+}
+
+/* Is a page of a sample not kept, while a primary may take the area again? */
+static inline bool gcma_spares(const struct gcma *g, u32 hash)
+{
+	/* A snapshot of a number that changes. */
+	bool emptied = data_race(g->unfilled);
+
+	return READ_ONCE(g->losing) && emptied &&
+	       (hash >> GCMA_SAMPLE_SHIFT) & ((1U << GCMA_SPARE_SHIFT) - 1);
+}
+
+/* The list that a page that is not hot is offered to. */
+static inline enum gcma_list gcma_cold(const struct gcma *g, u32 hash)
+{
+	return gcma_spares(g, hash) ? GCMA_FOLLOW : gcma_sample(hash);
 }
 
 /* How are pages of @list admitted now? */
@@ -84,18 +103,20 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int 
 }
 
 /*
- * Is a free frame to be had for pages that are in no sample? One that held nothing yet is
- * filled under any rule, but not if what is read again is lost.
+ * Is a free frame to be had for pages that are in no sample? A new area is filled once under
+ * any rule. What a primary left is not if what is read again is lost.
  */
 static inline bool gcma_room(struct gcma *g)
 {
 	bool hardly = gcma_rule(g, GCMA_FOLLOW) == GCMA_ADMIT_HARDLY;
 	/* A snapshot of numbers that change. */
-	unsigned int unfilled = data_race(g->unfilled), left = data_race(g->len[GCMA_FREE_LIST]);
+	u32 unfilled = data_race(g->unfilled), unused = data_race(g->unused);
+	/* So is this. */
+	unsigned int left = data_race(g->len[GCMA_FREE_LIST]);
 
 	if (READ_ONCE(g->losing))
 		return !hardly && left > unfilled;
-	return hardly ? unfilled : left;
+	return hardly ? unused : left;
 }
 
 /* Are hot pages as all others? */
@@ -107,10 +128,10 @@ static inline bool gcma_is_cool(const struct gcma *g)
 /* The list of a page that was in use when it was evicted, or had been before. */
 static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
 {
-	if ((hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) == 2)
+	if ((hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) == 2 && !gcma_spares(g, hash))
 		return GCMA_HOT_SAMPLE;
 	if (gcma_is_cool(g))
-		return gcma_sample(hash);
+		return gcma_cold(g, hash);
 	return GCMA_HOT;
 }
 
@@ -167,7 +188,7 @@ static inline void gcma_note_revoked(struct gcma *g, enum gcma_list list)
 
 #else /* what is evicted last is admitted */
 
-static inline enum gcma_list gcma_sample(u32 hash)
+static inline enum gcma_list gcma_cold(const struct gcma *g, u32 hash)
 {
 	return GCMA_FOLLOW;
 }

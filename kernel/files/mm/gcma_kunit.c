@@ -2188,9 +2188,13 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
-	/* but what a primary left is filled */
+	/* nor to what a primary left, but a new area is filled once */
 	kunit_take(k, 0, 2);
 	kunit_release(k, 0, 2);
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 3);
+	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->unused, 0);
+	g->unused = 2;
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
@@ -2290,10 +2294,27 @@ static void __init gcma_test_lost(struct kunit *test)
 	gcma_offer(g, GCMA_ALWAYS);
 	KUNIT_EXPECT_EQ(test, g->better, GCMA_ADMIT_SELDOM);
 	KUNIT_EXPECT_TRUE(test, g->losing);
-	KUNIT_EXPECT_EQ(test, gcma_room(g), g->len[GCMA_FREE_LIST] > g->unfilled);
+	/* others may be: no more than there are, of which most are those of loads */
+	g->unfilled = g->len[GCMA_FREE_LIST] - 2;
+	g->skipped = GCMA_SELDOM_RUN;
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1), i < 2);
+	KUNIT_EXPECT_EQ(test, g->unfilled, g->len[GCMA_FREE_LIST]);
+	/* and of the samples a part is kept, until a primary is not in the way any more */
+	i = 1U << GCMA_SAMPLE_SHIFT;
+	KUNIT_EXPECT_EQ(test, gcma_cold(g, i), GCMA_FOLLOW);
+	KUNIT_EXPECT_EQ(test, gcma_cold(g, i << GCMA_SPARE_SHIFT), GCMA_ALWAYS);
+	KUNIT_EXPECT_EQ(test, gcma_hot(g, i + 2), GCMA_HOT);
+	KUNIT_EXPECT_EQ(test, gcma_hot(g, (i << GCMA_SPARE_SHIFT) + 2), GCMA_HOT_SAMPLE);
+	i = g->unfilled;
+	g->unfilled = 0;
+	KUNIT_EXPECT_EQ(test, gcma_cold(g, 1U << GCMA_SAMPLE_SHIFT), GCMA_ALWAYS);
+	g->unfilled = i;
 	/* hardly any is worth a copy then, and no free frame either */
 	KUNIT_EXPECT_EQ(test, kunit_judge(g, 0, 0), GCMA_ADMIT_HARDLY);
 	KUNIT_EXPECT_FALSE(test, g->losing);
+	KUNIT_EXPECT_EQ(test, gcma_room(g), !!g->unused);
+	g->unused = 1;
 	KUNIT_EXPECT_TRUE(test, gcma_room(g));
 	g->losing = true;
 	KUNIT_EXPECT_FALSE(test, gcma_room(g));
