@@ -45,7 +45,7 @@
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3
 
-/* Of the samples so much is kept while a primary takes it again and again: 1 in 2^shift. */
+/* Of the samples but the hot one so much is kept while a primary takes it again and again: 1 in 2^shift. */
 #define GCMA_SPARE_SHIFT	2
 
 #ifdef CONFIG_GCMA_ADMISSION
@@ -128,7 +128,7 @@ static inline bool gcma_is_cool(const struct gcma *g)
 /* The list of a page that was in use when it was evicted, or had been before. */
 static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
 {
-	if ((hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) == 2 && !gcma_spares(g, hash))
+	if ((hash & ((1U << GCMA_SAMPLE_SHIFT) - 1)) == 2)
 		return GCMA_HOT_SAMPLE;
 	if (gcma_is_cool(g))
 		return gcma_cold(g, hash);
