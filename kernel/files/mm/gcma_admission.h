@@ -188,6 +188,11 @@ static inline void gcma_note_revoked(struct gcma *g, enum gcma_list list)
 
 #else /* what is evicted last is admitted */
 
+static inline enum gcma_list gcma_sample(u32 hash)
+{
+	return GCMA_FOLLOW;
+}
+
 static inline enum gcma_list gcma_cold(const struct gcma *g, u32 hash)
 {
 	return GCMA_FOLLOW;
