@@ -45,7 +45,7 @@
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3
 
-/* Of the samples but the hot one so much is kept while a primary takes it again and again: 1 in 2^shift. */
+/* While a primary takes it again and again, 1 in 2^shift is kept of all samples but the hot one. */
 #define GCMA_SPARE_SHIFT	2
 
 #ifdef CONFIG_GCMA_ADMISSION
