@@ -53,7 +53,7 @@ FLAVOURS = {
         Flavour(
             "kcsan",
             "KCSAN: tells of data races",
-            (*PLAIN, *OURS, *systems.CAMC.fragments, "kcsan"),
+            (*PLAIN, *OURS, "kcsan"),
             objects=1800,
             seconds=600,
             megabytes=1500,

@@ -109,6 +109,18 @@ def test_a_swap_policy_is_chosen_before_anything_is_swapped(
         assert places == sorted(places)
 
 
+def test_each_sample_has_less_memory_than_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workloads, "files", lambda *_, **__: {})
+    kernels = cast("guests.Kernels", lambda _: None)
+    machines = [loads.guest(kernels, LOAD, FIRST, NONE, seed).machine for seed in (1, 2, 3)]
+    kib = 1024 * machines[0].memory_mib
+    assert [machine.args for machine in machines] == [
+        (),
+        (f"mem={kib - loads.SAMPLE_KIB}K",),
+        (f"mem={kib - 2 * loads.SAMPLE_KIB}K",),
+    ]
+
+
 def test_variants_with_fewer_seeds_are_held_against_the_same_seeds() -> None:
     def swapped(variant: str, *swap_outs: int, setting: Setting = FIRST) -> Measured:
         samples = [[Cost(0, 0, 10**6, 0, 0, 2, n)] for n in swap_outs]

@@ -189,6 +189,7 @@ class Trial:
     def __init__(self, seen: str) -> None:
         self.seen = seen
         self.built: list[str] = []
+        self.suites: list[str] = []
 
     def build(self, _: str, more: tuple[Patch, ...]) -> str:
         text = "".join(patch.text for patch in more)
@@ -200,6 +201,7 @@ class Trial:
     def kunit(
         self, context: tests.Context, system: systems.System | None = None
     ) -> tests.PartResult:
+        self.suites.append(system.name if system else "all")
         missing = f"-    {self.seen}" in str(context.built)
         return tests.PartResult("kunit", [Case("hooks are called", passed=not missing)])
 
@@ -236,6 +238,9 @@ def test_verdicts(base: Path, series: Series, trial: Trial) -> None:
         "end(n);": "SURVIVED",
         "late(n);": "SURVIVED",
     }
+    # the plain kernel; then the suite of the patch's own system, and all for who survives it
+    found, survived = ["reserve"], ["reserve", "all"]
+    assert trial.suites == ["all", *found, *survived, *found, *survived, "gcma", "all"]
     tried = len(trial.built)
     judged(base, series)
     assert len(trial.built) == tried  # all known

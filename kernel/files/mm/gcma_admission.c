@@ -68,14 +68,24 @@ static enum gcma_admission gcma_judge(struct gcma *g)
 	       GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
 }
 
+/* The frames that a sample may have */
+static unsigned long gcma_share(const struct gcma *g)
+{
+	return atomic_long_read(&g->cma->reserve->nr_available) >> GCMA_SAMPLE_SHIFT;
+}
+
+/* After so many offers older ones count half. */
+static unsigned long gcma_window(const struct gcma *g)
+{
+	return max(GCMA_WINDOW, gcma_share(g) / 2);
+}
+
 bool __gcma_offer(struct gcma *g, enum gcma_list list)
 {
-	unsigned long share = atomic_long_read(&g->cma->reserve->nr_available) >>
-			      GCMA_SAMPLE_SHIFT;
 	enum gcma_list i;
 
 	g->offers[list]++;
-	if (++g->since >= max(GCMA_WINDOW, share / 2)) {
+	if (++g->since >= gcma_window(g)) {
 		WRITE_ONCE(g->better, gcma_judge(g));
 		for (i = GCMA_ALWAYS; i <= GCMA_SELDOM; i++) {
 			g->offers[i] /= 2;
@@ -86,17 +96,7 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 		g->fresh = 0;
 		g->loads = 0;
 	}
-	return g->len[list] >= share;
-}
-
-/* The share of the frames that the sample of hot pages has, and how long its window is */
-static unsigned long gcma_hot_share(const struct gcma *g, unsigned long *window)
-{
-	unsigned long share = atomic_long_read(&g->cma->reserve->nr_available) >>
-			      GCMA_SAMPLE_SHIFT;
-
-	*window = max(GCMA_WINDOW, share / 2);
-	return share;
+	return g->len[list] >= gcma_share(g);
 }
 
 static void gcma_judge_hot(struct gcma *g)
@@ -112,11 +112,8 @@ static void gcma_judge_hot(struct gcma *g)
 /* A tenant of the sample of hot pages is lost: it makes room, or a primary took its frame. */
 void __gcma_note_hot_gone(struct gcma *g)
 {
-	unsigned long window;
-
-	gcma_hot_share(g, &window);
 	g->offers[GCMA_HOT_SAMPLE]++;
-	if (++g->since_hot >= window)
+	if (++g->since_hot >= gcma_window(g))
 		gcma_judge_hot(g);
 }
 
@@ -126,9 +123,7 @@ void __gcma_note_hot_gone(struct gcma *g)
  */
 bool __gcma_offer_hot(struct gcma *g)
 {
-	unsigned long window;
-
-	if (g->len[GCMA_HOT_SAMPLE] < gcma_hot_share(g, &window))
+	if (g->len[GCMA_HOT_SAMPLE] < gcma_share(g))
 		return false;
 	__gcma_note_hot_gone(g);
 	return true;
@@ -137,10 +132,7 @@ bool __gcma_offer_hot(struct gcma *g)
 /* Where all of them come back there are no offers, so that a window of hits will do. */
 void __gcma_note_hot(struct gcma *g)
 {
-	unsigned long window;
-
-	gcma_hot_share(g, &window);
-	if (++g->hits[GCMA_HOT_SAMPLE] >= window)
+	if (++g->hits[GCMA_HOT_SAMPLE] >= gcma_window(g))
 		gcma_judge_hot(g);
 }
 

@@ -63,13 +63,19 @@ static inline enum gcma_list gcma_sample(u32 hash)
 	}
 }
 
+/* Is what comes back of both samples lost? An administrator's word is above that. */
+static inline bool gcma_is_losing(const struct gcma *g)
+{
+	return READ_ONCE(g->losing) && READ_ONCE(g->admission) == GCMA_ADMIT_ADAPTIVE;
+}
+
 /* Is a page of a sample not kept, while a primary may take the area again? */
 static inline bool gcma_spares(const struct gcma *g, u32 hash)
 {
 	/* A snapshot of a number that changes. */
 	bool emptied = data_race(g->unfilled);
 
-	return READ_ONCE(g->losing) && emptied &&
+	return gcma_is_losing(g) && emptied &&
 	       (hash >> GCMA_SAMPLE_SHIFT) & ((1U << GCMA_SPARE_SHIFT) - 1);
 }
 
@@ -114,7 +120,7 @@ static inline bool gcma_room(struct gcma *g)
 	/* So is this. */
 	unsigned int left = data_race(g->len[GCMA_FREE_LIST]);
 
-	if (READ_ONCE(g->losing))
+	if (gcma_is_losing(g))
 		return !hardly && left > unfilled;
 	return hardly ? unused : left;
 }
@@ -176,7 +182,10 @@ static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 /* A page was read whose tenant had been recycled. Takes no lock: an addition may get lost. */
 static inline void gcma_note_loss(struct gcma *g, u32 hash)
 {
-	data_race(g->lost[gcma_sample(hash)]++); /* as it says above */
+	enum gcma_list list = gcma_sample(hash);
+
+	if (list != GCMA_FOLLOW)
+		data_race(g->lost[list]++); /* as it says above */
 }
 
 /* A primary took the frame of a tenant of @list. Context: gcma.lock held. */

@@ -2317,6 +2317,11 @@ static void __init gcma_test_lost(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, gcma_room(g));
 	g->losing = true;
 	KUNIT_EXPECT_FALSE(test, gcma_room(g));
+
+	/* an administrator has the last word here, too */
+	g->admission = GCMA_ADMIT_SELDOM;
+	KUNIT_EXPECT_EQ(test, gcma_room(g), !!g->len[GCMA_FREE_LIST]);
+	KUNIT_EXPECT_EQ(test, gcma_cold(g, 1U << GCMA_SAMPLE_SHIFT), GCMA_ALWAYS);
 }
 
 /* Evict a page that was in use, or had been before. */
