@@ -115,9 +115,9 @@ def test_each_sample_has_less_memory_than_the_one_before(monkeypatch: pytest.Mon
     machines = [loads.guest(kernels, LOAD, FIRST, NONE, seed).machine for seed in (1, 2, 3)]
     kib = 1024 * machines[0].memory_mib
     assert [machine.args for machine in machines] == [
-        (),
-        (f"mem={kib - loads.SAMPLE_KIB}K",),
-        (f"mem={kib - 2 * loads.SAMPLE_KIB}K",),
+        (loads.NO_GROUPS,),
+        (loads.NO_GROUPS, f"mem={kib - loads.SAMPLE_KIB}K"),
+        (loads.NO_GROUPS, f"mem={kib - 2 * loads.SAMPLE_KIB}K"),
     ]
 
 

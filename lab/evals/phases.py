@@ -28,11 +28,7 @@ def _scan(passes: int) -> str:
 
 
 def _by_turns() -> Load:
-    """Each fits in memory, but not both: what is in use is evicted, and then in use again.
-
-    How soon the page cache finds out hangs on the statistics of memory cgroups, which are brought
-    up to date every 2 s: there are none.
-    """
+    """Each fits in memory, but not both: what is in use is evicted, and then in use again."""
     ready = ["mkdir /disk/one /disk/two"]
     ready += [f"job fill /disk/{which} {TURN_MIB} 1 >/dev/null" for which in ("one", "two")]
     steps = [
@@ -48,7 +44,6 @@ def _by_turns() -> Load:
         tuple(steps[2:]),
         tuple(labels),
         settings=loads.BOTH_LRUS,
-        args=("cgroup_disable=memory",),
     )
 
 
