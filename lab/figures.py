@@ -101,7 +101,7 @@ def number(value: float | None) -> str:
     """Readable, and never more digits than were measured."""
     if value is None:
         return "-"
-    if value == int(value) or abs(value) >= 1000:
+    if abs(value) >= 1000 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:,.4g}"
 

@@ -267,19 +267,17 @@ def run(
     return runs, measured
 
 
-def ratio(one: float, other: float) -> float:
-    """Of two costs: nothing is as much as nothing."""
-    return one / other if other else (1.0 if not one else float("inf"))
+def ratio(one: float, other: float, grain: float = 0) -> float:
+    """Of two costs: nothing is as much as nothing, and no more than `grain` more is as much."""
+    if other <= one <= other + grain:
+        return 1.0
+    return one / other if other else float("inf")
 
 
 def worst(measured: Measurements, what: Callable[[Cost], float], grain: float = 0) -> float:
-    """Of all loads and settings: gcma / none; no more than `grain` more is as much."""
-
-    def one(gcma: float, none: float) -> float:
-        return 1.0 if none < gcma <= none + grain else ratio(gcma, none)
-
+    """Of all loads and settings: gcma / none, see ratio()."""
     return max(
-        one(gcma.mean(what), measured[load, setting, NONE].mean(what))
+        ratio(gcma.mean(what), measured[load, setting, NONE].mean(what), grain)
         for (load, setting, variant), gcma in measured.items()
         if variant == GCMA
     )
@@ -343,7 +341,7 @@ def table(title: str, measured: Measurements, variants: Sequence[str], note: str
                     *(round(by[v].mean(sectors, step)) for v in variants),
                     len(gcma.samples),
                     round(gcma.spread(sectors, step), 1) if len(gcma.samples) > 1 else None,
-                    round(ratio(gcma.mean(requests, step), none.mean(requests, step)), 3),
+                    round(ratio(gcma.mean(requests, step), none.mean(requests, step), 1), 3),
                     round(ratio(gcma.mean(instructions, step), none.mean(instructions, step)), 3),
                 ]
             )

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from lab import guests, loads, workloads
+from lab import figures, guests, loads, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.evals import contention
@@ -210,3 +210,12 @@ def test_locks_of_one_kind_are_one() -> None:
         "xa->xa_lock": contention.Lock(70.0, 910.0),
         "g->lock": contention.Lock(44.5, 600.25),
     }
+
+
+def test_what_is_less_than_a_request_is_no_ratio() -> None:
+    assert loads.ratio(1 / 3, 0, 1) == 1
+    assert loads.ratio(0, 0) == 1
+    assert loads.ratio(2, 0, 1) == float("inf")
+    assert loads.ratio(3, 2, 0.5) == 1.5
+    assert loads.ratio(1, 2, 1) == 0.5
+    assert figures.number(float("inf")) == "inf"
