@@ -1181,8 +1181,8 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 	unsigned long tenants = 0, pages, limit;
 	struct gcma *g;
 
-	for (g = gcma_areas; g < gcma_areas + ARRAY_SIZE(gcma_areas) && g->nr_frames; g++)
-		/* A snapshot of numbers that change. */
+	/* Snapshots of numbers that change. */
+	for (g = gcma_areas; g < gcma_areas + data_race(gcma_nr_areas); g++)
 		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
 				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT] +
 				     g->len[GCMA_HOT_SAMPLE] + g->len[GCMA_FAST] +
