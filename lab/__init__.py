@@ -20,7 +20,9 @@ LAYERS = (
     " selftests dram.model",
     "compactfit.steps compactfit.programs tenants loads dram.recording",
     "compactfit.replays tests rental dram.boards",
-    "mutants rental_costs",
+    "trials rental_costs",
+    "reach",
+    "mutants",
     "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_cost evals.camc_isolation"
     " evals.camc_purity evals.camc_schedule evals.camera evals.contention evals.dirty evals.large"
     " evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases"

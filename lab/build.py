@@ -4,6 +4,7 @@
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,9 @@ from lab.systems import System
 from lab.targets import Target
 
 CONFIGS = paths.KERNEL / "configs"
+STAMP = "gcma-image.key"  # among the objects: what the image was made of
+COPY_MB = 200  # of what boots
+RELEASE = "include/config/kernel.release"  # the same: its name
 PLAIN = ("base", "memory", "storage", "media", "observe")
 # All but memory coloring, which is in a kernel of its own: the others are what it is set beside.
 OURS = systems.fragments(one for one in systems.SYSTEMS.values() if one is not systems.CAMC)
@@ -52,11 +56,16 @@ FLAVOURS = {
         ),
         Flavour(
             "kcsan",
-            "KCSAN: tells of data races",
-            (*PLAIN, *OURS, "kcsan"),
+            "KCSAN: tells of data races; with memory coloring, for nothing is measured on it",
+            (*PLAIN, *OURS, *systems.CAMC.fragments, "kcsan"),
             objects=1800,
             seconds=600,
             megabytes=1500,
+        ),
+        Flavour(
+            "gcov",
+            "camc that counts, in some files, how often each line runs",
+            (*PLAIN, *OURS, *systems.CAMC.fragments, "gcov"),
         ),
         Flavour(
             "lockstat",
@@ -137,12 +146,30 @@ def build(name: str, target: Target = targets.DEFAULT, more: Sequence[source.Pat
     kernel = Kernel(flavour, src.release, objects, config, target)
     compiler = process.run(["gcc", "--version"])
     key = _key((objects / ".config").read_text(), src.key, compiler.stdout)
-    stamp = objects / "gcma-image.key"
+    stamp = objects / STAMP
     if not (stamp.exists() and stamp.read_text() == key and kernel.image.exists()):
         stamp.unlink(missing_ok=True)
         _compile(flavour, make)
         stamp.write_text(key)
     return kernel
+
+
+def load(name: str, objects: Path, target: Target = targets.DEFAULT) -> Kernel:
+    """A kernel that was built before, as it is: nobody asks whether its source has changed."""
+    release = (objects / RELEASE).read_text().strip()
+    config = read_config((objects / ".config").read_text())
+    return Kernel(find(name), release, objects, config, target)
+
+
+def copy(kernel: Kernel, folder: Path) -> Kernel:
+    """As much of a kernel as boots, in a folder where the next build leaves it alone."""
+    shutil.rmtree(folder, ignore_errors=True)
+    paths.require_space(folder.parent, COPY_MB, f"a copy of {kernel.flavour.name}")
+    for name in (kernel.target.image, ".config", RELEASE):
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(kernel.objects / name, place)
+    return replace(kernel, objects=folder)
 
 
 def find(name: str) -> Flavour:

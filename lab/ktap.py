@@ -117,6 +117,14 @@ def lacking(cases: Iterable[Case], suites: Mapping[str, int]) -> list[Case]:
     ]
 
 
+def first_failure(cases: Iterable[Case]) -> Case | None:
+    for case in cases:
+        for leaf in case.leaves():
+            if not leaf.passed:
+                return leaf
+    return None
+
+
 def summary(cases: Iterable[Case]) -> Summary:
     """Count the leaves."""
     total = Summary()

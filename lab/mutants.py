@@ -4,7 +4,8 @@
 A hook is what a patch adds to a file that was there before: a run of added lines, first as a whole,
 then each of its lines alone. A mutant is one more patch behind the series that takes the lines out
 again, and puts back what they replaced. It is built like any kernel, so that the next build of the
-plain series restores the tree. Verdicts are kept in the cache by the content they were found for.
+plain series restores the tree. It meets those tests that get to its lines, and is built while the
+one before meets its own. Verdicts are kept in the cache by the content they were found for.
 """
 
 import difflib
@@ -12,27 +13,31 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Event, Lock
 
-from lab import build, console, paths, selftests, source, systems, targets, tests
+from lab import build, console, ktap, paths, process, reach, source, systems, targets, tests, trials
+from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
+from lab.reach import Reach
 from lab.source import Patch, Series
+from lab.trials import Trial
 
 SYSTEMS = ("reserve", "gcma", "swap", "dirty", "rental")  # whose patches have hooks
 COLORING = ("camc",)  # those that kernels of their own test
-SECONDS = 900  # of one program: what takes longer hangs
-MUTANT_SECONDS = 90  # one, as a rule
+MUTANT_SECONDS = 30  # one, as a rule
 SUFFIXES = (".c", ".h", ".S")
-# what is quick and sees much comes first, but for the swap's own systems
-ORDER = ("gcma_policy", "gcma_invalidate", "gcma_content", "gcma_race", "gcma_clients")
-OWN = {"swap": "gcma_swap", "dirty": "gcma_swap"}
 HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
+NOWHERE = "no test gets there"
 COMPILER = re.compile(r"\berror:|undefined reference|modpost|\*\*\* ")
+NO_COMPILER = re.compile("No space left|Killed|internal compiler error")
+# A busy machine may be why, too
+BUSY = re.compile("did not end|stall|blocked|died of signal|stopped before")
+BUILDER = "builder"  # the group of what it starts
 # nothing of this can be missed: the compiler knows, or nobody does
 INERT = re.compile(
     r"\s*(?:$|#\s*(?:include|if\w*|else|endif)\b|/?\*|//|[{}]+\s*;?$|\w+:$)"
@@ -83,6 +88,7 @@ class Mutant:
     group: Group
     line: int | None  # of the group; None: all
     at: int  # line of the patched file where it begins
+    lines: tuple[int, ...]  # of the patched file: those that do something, and those above them
     before: str  # the file's content
     after: str
 
@@ -109,10 +115,12 @@ class Verdict:
     """What became of a mutant."""
 
     killed: bool
-    by: str  # the compiler, or the first test that failed
+    by: str  # the compiler, or the first test that failed; or why none could
 
     def __str__(self) -> str:
-        return f"found by {self.by}" if self.killed else "SURVIVED"
+        if self.killed:
+            return f"found by {self.by}"
+        return f"SURVIVED: {self.by}" if self.by else "SURVIVED"
 
 
 # Finding them
@@ -252,7 +260,11 @@ def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
     kept = [line.text for line, gone in zip(lines, goes, strict=True) if not gone]
     after = [*kept[:first], *back, *kept[first:]]
     before = "".join(f"{line.text}\n" for line in lines)
-    return Mutant(group, which, first + 1, before, "".join(f"{text}\n" for text in after))
+    active = group.active if which is None else [which]
+    mine = [at for at, line in enumerate(lines, 1) if line.group == group and line.at in active]
+    # Behind an `if` without braces the next statement takes the place of the one that goes.
+    numbers = tuple(sorted({*mine, *(at - 1 for at in mine if at > 1)}))
+    return Mutant(group, which, first + 1, numbers, before, "".join(f"{text}\n" for text in after))
 
 
 # Judging them
@@ -262,16 +274,21 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
     """Try every mutant; a survivor is a failed case. What is known already is not tried again."""
     series, found = _found(options, only)
     flavour = build.find(options.flavour)
-    judge = Judge(options, _ordered(tests.programs(options)), _content(series, flavour))
+    every = trials.all_of(options)
+    files = sorted({mutant.group.file for group in found for mutant in group})
     total = sum(map(len, found))
     cases = []
     try:
-        judge.healthy()
-        with console.progress("mutants", total, MUTANT_SECONDS * total) as step:
-            for group in found:
-                for verdict, mutant in tried(group, judge):
+        # the debug kernel runs other code: there each mutant meets all
+        reached = Reach({}) if options.debug else reach.count(options, every, files)
+        with (
+            Judge(options, every, reached, _content(series, flavour, every)) as judge,
+            console.progress("mutants", total, MUTANT_SECONDS * total) as step,
+        ):
+            for group, following in itertools.pairwise([*found, []]):
+                for verdict, mutant in tried(group, judge, following[:1]):
                     console.say(f"{mutant.name}: {mutant.text}: {verdict}")
-                    why = f"{mutant.text}: no test misses it ({mutant.group.patch})"
+                    why = f"{mutant.text}: {verdict} ({mutant.group.patch})"
                     cases.append(Case(mutant.name, verdict.killed, why=why))
                 step.update(step.done + len(group))
     finally:
@@ -286,96 +303,135 @@ def _found(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]
     return series, find(base, series, only, COLORING if options.camc else SYSTEMS)
 
 
-def tried(group: Sequence[Mutant], judge: "Judge") -> Iterator[tuple[Verdict, Mutant]]:
+def tried(
+    group: Sequence[Mutant], judge: "Judge", following: Sequence[Mutant] = ()
+) -> Iterator[tuple[Verdict, Mutant]]:
     """The whole group. If a test misses it, each line: a line that is missed alone survives.
 
     If the whole is not missed, its lines are not either, and if a line does not compile without the
-    others it counts with them.
+    others it counts with them. The first of those that follow is built meanwhile.
     """
-    whole, *lines = group
-    verdict = judge(whole)
-    yield verdict, whole
-    if verdict.killed:
-        for line in lines:
-            yield judge(line), line
+    for mutant, after in zip(group, [*group[1:], *following, None], strict=False):
+        verdict = judge(mutant, after)
+        yield verdict, mutant
+        if mutant is group[0] and not verdict.killed:
+            break
 
 
 class Judge:
-    """Builds a mutant, and runs its tests until one fails.
+    """Builds a mutant, and lets it meet the tests that get to its lines, until one fails.
 
-    The suite of its own system comes first, then the programs, its own system's before others, and
-    at last all suites.
+    The suite of its own system comes first, then the others, the quick ones first. A test that
+    fails has to pass on the plain kernel once.
     """
 
-    def __init__(self, options: tests.Options, programs: Sequence[str], content: str) -> None:
+    def __init__(
+        self,
+        options: tests.Options,
+        every: Sequence[Trial],
+        reached: Reach,
+        content: str,
+    ) -> None:
         self.options = options
-        self.programs = programs
+        self.trials = every
+        self.reach = reached
         self.content = content
         self.known = paths.cache() / "mutants"
         self.known.mkdir(exist_ok=True)
+        self.builder = ThreadPoolExecutor(1, initializer=process.join, initargs=(BUILDER,))
+        self.ahead: dict[str, Future[Kernel]] = {}
+        # one is met by tests while the next is built
+        self.places = itertools.cycle(self.known / f"kernel-{name}" for name in "ab")
+        self.plain: Kernel | None = None
+        self.proving = Lock()
 
-    def healthy(self) -> None:
-        """Without a mutation nothing may fail, or every mutant seems to be found."""
-        verdict = self._kept("", (), None)
-        if verdict.killed:
-            self._file("").unlink()
-            raise LabError(f"the kernel fails as it is: {verdict.by}")
+    def __enter__(self) -> "Judge":
+        return self
 
-    def __call__(self, mutant: Mutant) -> Verdict:
-        return self._kept(mutant.patch.text, (mutant.patch,), mutant.group.system)
+    def __exit__(self, *_: object) -> None:
+        process.abandon(self.builder, list(self.ahead.values()), BUILDER)
 
-    def _kept(self, text: str, more: Sequence[Patch], system: systems.System | None) -> Verdict:
-        file = self._file(text)
-        if file.exists():
-            return Verdict(**json.loads(file.read_text()))
-        verdict = self._try(more, system)
-        part = file.with_suffix(".part")
-        part.write_text(json.dumps(asdict(verdict)))
-        part.rename(file)
-        return verdict
+    def __call__(self, mutant: Mutant, after: Mutant | None = None) -> Verdict:
+        """The verdict; `after` may be built already."""
+        file = self._file(mutant.patch.text)
+        if not file.exists():
+            kernel = self._building(mutant)
+            if after and not self._file(after.patch.text).exists():
+                self._building(after)
+            part = file.with_suffix(".part")
+            part.write_text(json.dumps(asdict(self._try(mutant, kernel))))
+            part.rename(file)
+        return Verdict(**json.loads(file.read_text()))
 
-    def _file(self, text: str) -> Path:
-        key = hashlib.sha256("\0".join((self.content, self.options.flavour, text)).encode())
-        return self.known / f"{key.hexdigest()[:24]}.json"
+    def _file(self, *what: str) -> Path:
+        text = "\0".join((self.content, self.options.flavour, *what))
+        return self.known / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
-    def _try(self, more: Sequence[Patch], system: systems.System | None) -> Verdict:
+    def _building(self, mutant: Mutant) -> "Future[Kernel]":
+        """Its kernel, sooner or later; what was built ahead of another is forgotten."""
+        key = mutant.patch.text
+        if key not in self.ahead:
+            self.ahead[key] = self.builder.submit(self._build, mutant)
+        return self.ahead[key]
+
+    def _build(self, mutant: Mutant) -> Kernel:
+        place = next(self.places)
+        return build.copy(build.build(self.options.flavour, more=(mutant.patch,)), place)
+
+    def _try(self, mutant: Mutant, kernel: "Future[Kernel]") -> Verdict:
         try:
-            kernel = build.build(self.options.flavour, more=more)
+            context = tests.Context(self.options, kernel.result())
         except LabError as error:
-            if not more or not COMPILER.search(error.detail):
+            if not COMPILER.search(error.detail) or NO_COMPILER.search(error.detail):
                 raise  # a full disk is no verdict
             return Verdict(True, "the compiler")
-        context = tests.Context(self.options, kernel)
-        tested = _tested(system) if system else None
-        if tested and (failed := _first_failure(tests.kunit(context, tested).cases)):
-            return Verdict(True, f"KUnit: {failed}")
+        own = _tested(mutant.group.system)
+        chosen = self.reach.choose(self.trials, mutant.group.file, mutant.lines)
+        first = [each for each in chosen if each.suite == own]
+        others = [each for each in chosen if each.suite != own]
+        ended = Event()
+        for trial in first:
+            if failed := self._failed(trial, context, ended):
+                return Verdict(True, f"{trial.name}: {failed}")
         with ThreadPoolExecutor(tests.WORKERS) as pool:
-            boots = [pool.submit(boot) for boot in self._boots(kernel, context, system)]
-            for done in as_completed(boots):
-                if failed := _first_failure(done.result()):
-                    tests.abandon(pool, boots)
-                    return Verdict(True, failed)
-        if failed := _first_failure(tests.kunit(context).cases):
-            return Verdict(True, f"KUnit: {failed}")
-        return Verdict(False, "")
+            pending = {pool.submit(self._failed, each, context, ended): each for each in others}
+            try:
+                for done in as_completed(pending):
+                    if failed := done.result():
+                        return Verdict(True, f"{pending[done].name}: {failed}")
+            finally:
+                ended.set()
+                tests.abandon(pool, list(pending))
+        return Verdict(False, "" if chosen else NOWHERE)
 
-    def _boots(
-        self, kernel: build.Kernel, context: tests.Context, system: systems.System | None
-    ) -> Iterator[Callable[[], Sequence[Case]]]:
-        """A guest for each program of each round, and those that compare groups."""
-        for each in sorted(selftests.ROUNDS, key=lambda each: not _of(each, system)):
-            ready = replace(each, machine=tests.enlarged(each.machine, context))
-            first = OWN.get(system.name) if system else None
-            for program in sorted(self.programs, key=lambda program: program != first):
-                if each.runs(program) and each.boots(kernel):
-                    yield partial(_one_program, kernel, ready, program)
-        if not self.options.special:
-            yield lambda: tests.groups(context).cases
+    def _failed(self, trial: Trial, context: tests.Context, ended: Event) -> str:
+        """What of the trial fails on this kernel, and not on the plain one; or nothing."""
+        failed = ktap.first_failure(trial.run(context))
+        if failed and BUSY.search(failed.why) and not ended.is_set():
+            wait(list(self.ahead.values()))
+            failed = ktap.first_failure(trial.run(context))
+        if failed is None or ended.is_set():  # then it was killed
+            return ""
+        self._prove(trial)
+        return failed.name
 
+    def _prove(self, trial: Trial) -> None:
+        """Raise a LabError unless the plain kernel passes: then the mutation was not why."""
+        with self.proving:
+            file = self._file(repr(trial))
+            if file.exists():
+                return
+            kernel = self.builder.submit(self._plain).result()
+            if failed := ktap.first_failure(trial.run(tests.Context(self.options, kernel))):
+                why = f"the kernel fails as it is: {trial.name}: {failed.name}"
+                raise LabError(why, failed.why)
+            file.write_text(json.dumps(trial.name))
 
-def _one_program(kernel: build.Kernel, ready: selftests.Round, program: str) -> Sequence[Case]:
-    apart = replace(ready, name=f"{ready.name} {program}")  # its results beside another's
-    return selftests.run_round(kernel, apart, [program], timeout=SECONDS)[0]
+    def _plain(self) -> Kernel:
+        place = self.known / "kernel-plain"
+        if not self.plain:
+            self.plain = build.copy(build.build(self.options.flavour), place)
+        return self.plain
 
 
 def _tested(system: systems.System) -> systems.System:
@@ -383,24 +439,7 @@ def _tested(system: systems.System) -> systems.System:
     return system if system.suites else _tested(systems.find(system.needs[0]))
 
 
-def _of(each: selftests.Round, system: systems.System | None) -> bool:
-    """Whether the round is for the system."""
-    return system in (each.system, systems.offering(each.machine.policy))
-
-
-def _first_failure(cases: Iterable[Case]) -> str:
-    for case in cases:
-        for leaf in case.leaves():
-            if not leaf.passed:
-                return leaf.name
-    return ""
-
-
-def _ordered(programs: Iterable[str]) -> list[str]:
-    return sorted(programs, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-
-
-def _content(series: Series, flavour: build.Flavour) -> str:
+def _content(series: Series, flavour: build.Flavour, every: Iterable[Trial]) -> str:
     """What a verdict depends on: all but the documentation, and systems that the kernel has not."""
     there = [name for name, system in systems.SYSTEMS.items() if flavour.should_have(system)]
     digest = hashlib.sha256()
@@ -413,6 +452,7 @@ def _content(series: Series, flavour: build.Flavour) -> str:
                 digest.update(f"{name}\0".encode() + series.files[name].read_bytes() + b"\0")
     for path in build.fragments(flavour, targets.DEFAULT):
         digest.update(path.read_bytes())
+    digest.update("\0".join(map(repr, every)).encode())
     return digest.hexdigest()
 
 

@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +20,14 @@ Finished = subprocess.CompletedProcess[str]
 
 TIMED_OUT = 124  # the status that timeout(1) gives
 
-_running: set[subprocess.Popen[bytes]] = set()
+# What runs, and the group of the thread that started it: a group is abandoned as a whole
+_running: dict[subprocess.Popen[bytes], str] = {}
+_thread = threading.local()
+
+
+def join(group: str) -> None:
+    """Of what this thread starts from now on: abandon() leaves other groups alone."""
+    _thread.group = group
 
 
 @contextmanager
@@ -46,11 +54,11 @@ def started(
         )
     except FileNotFoundError:
         raise LabError(f"{command[0]} is missing: run `./gcma setup`") from None
-    _running.add(child)
+    _running[child] = getattr(_thread, "group", "")
     try:
         yield child
     finally:
-        _running.discard(child)
+        del _running[child]
         _kill(child)
 
 
@@ -86,13 +94,14 @@ def run(
     return Finished(command, status, output, errors + late)
 
 
-def abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[Any]]) -> None:
+def abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[Any]], group: str = "") -> None:
     """Kill what other threads have started and wait for: only the main thread is interrupted."""
     pool.shutdown(wait=False, cancel_futures=True)
     # wait() would wait for ever for what had not begun
     while not all(future.done() for future in pending):
-        for child in list(_running):
-            _kill(child)
+        for child, whose in list(_running.items()):
+            if whose == group:
+                _kill(child)
         time.sleep(0.1)
 
 

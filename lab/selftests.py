@@ -40,9 +40,14 @@ class Round:
     def runs(self, program: str) -> bool:
         return any(fnmatchcase(program, pattern) for pattern in self.programs)
 
+    @property
+    def needs(self) -> list[systems.System]:
+        """What a kernel has to have."""
+        offering = systems.offering(self.machine.policy)
+        return [offering, self.system] if self.system else [offering]
+
     def boots(self, kernel: Kernel) -> bool:
-        needed = (systems.offering(self.machine.policy), self.system)
-        return all(kernel.has(system) for system in needed if system)
+        return all(kernel.has(system) for system in self.needs)
 
     def on(self, kernel: Kernel, *, soak: bool) -> "Round":
         """The round as it is on a kernel, in a soak or not."""
@@ -121,7 +126,7 @@ PLAIN = Round("movable", replace(_USUAL, policy="movable", args=(_CAMERA,)), f"{
 
 def build() -> list[str]:
     """Build the programs of all systems in the cache, side by side, and name them."""
-    share = _folder()
+    share = shared_folder()
     shutil.rmtree(share, ignore_errors=True)
     shutil.copytree(paths.SELFTESTS, share)
     names: list[str] = []
@@ -223,9 +228,13 @@ def run_round(
     soak: bool = False,
     timeout: float = SECONDS,
     listener: boot.Listener | None = None,
+    last: str = "",
 ) -> tuple[list[Case], str]:
-    """One round: the cases of these programs, and what the kernel had to report."""
-    share = _folder()
+    """One round: the cases of these programs, and what the kernel had to report.
+
+    `last` is shell that runs behind them.
+    """
+    share = shared_folder()
     place = "results/" + re.sub(r"\W+", "-", each.name)
     results = share / place
     shutil.rmtree(results, ignore_errors=True)
@@ -234,7 +243,7 @@ def run_round(
     result = boot.system(
         kernel,
         each.machine,
-        script(programs, place, must, each.prepare, soak=soak, slow=slow(kernel)),
+        script(programs, place, must, each.prepare, soak=soak, slow=slow(kernel)) + last,
         share=share,
         timeout=SOAK_SECONDS if soak else timeout,
         listener=listener,
@@ -250,7 +259,8 @@ def run_round(
     return cases, ""
 
 
-def _folder() -> Path:
+def shared_folder() -> Path:
+    """Of the programs and their results: what the guests share."""
     return paths.cache() / "selftests"
 
 

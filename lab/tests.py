@@ -35,7 +35,8 @@ MEMORY = {"debug": 2, "camc-debug": 2, "kcsan": 2}  # shadow and redzones: so ma
 KUNIT_SECONDS = 240
 KUNIT_TIMES = {"kcsan": 4}  # this many times as long
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
-RACY = ("gcma_race", "gcma_fsx", "rental_race")  # selftests on the kcsan kernel
+SILENT = "the kernel is silent"
+RACY = ("gcma_race", "gcma_fsx", "rental_race", "camc_colors")  # selftests on the kcsan kernel
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,6 @@ def library(context: Context) -> PartResult:
 
 def guests(context: Context) -> PartResult:
     """pytest over both ways to boot."""
-    # built here, in a process that holds the lock: the tests find it up to date
     return _guests(context)
 
 
@@ -150,7 +150,11 @@ def groups(context: Context) -> PartResult:
 
 
 def _guests(context: Context, *options: str) -> PartResult:
-    environment = {"GCMA_TEST_FLAVOUR": context.kernel.flavour.name}
+    kernel = context.kernel
+    environment = {
+        "GCMA_TEST_FLAVOUR": kernel.flavour.name,
+        "GCMA_TEST_OBJECTS": str(kernel.objects),
+    }
     if context.options.soak:
         environment["GCMA_SOAK"] = "1"
     return _pytest("guests", "guest", environment, *options)
@@ -211,29 +215,37 @@ def _python(
 # KUnit
 
 
-def kunit(context: Context, system: systems.System | None = None) -> PartResult:
-    """The kernel's unit tests, in an exact guest: they run at boot, the log is the result.
+def kunit(context: Context) -> PartResult:
+    """The kernel's unit tests, in an exact guest: they run at boot, the log is the result."""
+    return unit_tests(context)[0]
 
-    Of one system, or all: the fragments ask for this project's only.
+
+def unit_tests(
+    context: Context, system: systems.System | None = None, script: str = "true"
+) -> tuple[PartResult, str]:
+    """Those of one system, or all: the fragments ask for this project's only.
+
+    Also what the script printed, which the guest runs behind them.
     """
     kernel = context.kernel
     wanted = [each for each in systems.SYSTEMS.values() if system in (None, each)]
     filters = [f"kunit.filter_glob={suite}" for suite in system.suites] if system else []
     machine = Machine(policy="gcma", args=("kunit.enable=1", *filters))
     seconds = KUNIT_SECONDS * KUNIT_TIMES.get(kernel.flavour.name, 1)
-    result = boot.exact(kernel, enlarged(machine, context), "true", timeout=seconds)
+    result = boot.exact(kernel, enlarged(machine, context), script, timeout=seconds)
     result, races = kcsan.judge(kernel, result)
     cases = ktap.parse(result.console)
     for each in wanted:
         if kernel.flavour.should_have(each):
             cases += ktap.lacking(cases, each.suites)
     cases += races
+    detail = ""
     try:
         result.check()
     except LabError as error:
-        cases.append(Case("the kernel is silent", passed=False, why=error.message))
-        return PartResult("kunit", cases, detail=error.detail)
-    return PartResult("kunit", cases)
+        cases.append(Case(SILENT, passed=False, why=error.message))
+        detail = error.detail
+    return PartResult("kunit", cases, detail=detail), result.output
 
 
 def enlarged(machine: Machine, context: Context) -> Machine:

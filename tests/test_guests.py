@@ -29,7 +29,10 @@ WAYS = pytest.mark.parametrize("way", [boot.system, boot.exact], ids=["system", 
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return build.build(os.environ.get("GCMA_TEST_FLAVOUR", "prod"))
+    """What the test run has built, or, for pytest by hand, what is built now."""
+    flavour = os.environ.get("GCMA_TEST_FLAVOUR", "prod")
+    objects = os.environ.get("GCMA_TEST_OBJECTS")
+    return build.load(flavour, Path(objects)) if objects else build.build(flavour)
 
 
 @pytest.fixture(scope="module")

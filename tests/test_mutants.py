@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Taking hooks out of a series of patches."""
 
+import itertools
+import shutil
 from pathlib import Path
 
 import pytest
 
 from lab import build, mutants, source, systems, tests
+from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
+from lab.reach import Counted, Reach, Reached
 from lab.source import Patch, Series
+from lab.trials import Trial
 
 CMA = """\
 #include <linux/cma.h>
@@ -183,74 +188,146 @@ def test_patch_that_does_not_apply_is_named(base: Path, series: Series) -> None:
         mutants.find(base, series)
 
 
-class Trial:
-    """A kernel whose tests see no more than some hooks."""
+class Seeing(Trial):
+    """Fails where one hook is gone; or fails anyway, or because the machine is busy."""
 
-    def __init__(self, seen: str) -> None:
+    def __init__(self, name: str, seen: str, suite: systems.System | None = None) -> None:
+        self.name = name
         self.seen = seen
-        self.built: list[str] = []
-        self.suites: list[str] = []
+        self.suite = suite
+        self.met: list[str] = []
+        self.broken = False
+        self.busy = 0
 
-    def build(self, _: str, more: tuple[Patch, ...]) -> str:
+    def run(self, context: tests.Context, counters: Path | None = None) -> list[Case]:
+        assert counters is None
+        text = context.kernel.release
+        self.met.append(text)
+        if self.busy and text:
+            self.busy -= 1
+            return [Case("the guest ends", passed=False, why="the guest did not end within 9 s")]
+        return [Case("hooks are called", f"-    {self.seen}" not in text and not self.broken)]
+
+
+class Kernels:
+    """Builds what it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.built: list[str] = []
+
+    def build(self, _: str, more: tuple[Patch, ...] = ()) -> Kernel:
         text = "".join(patch.text for patch in more)
         self.built.append(text)
         if "-    if (" in text and "-        count" not in text:
             raise LabError("building prod failed", "mm/cma.c:8: error: misleading")
-        return text
-
-    def kunit(
-        self, context: tests.Context, system: systems.System | None = None
-    ) -> tests.PartResult:
-        self.suites.append(system.name if system else "all")
-        missing = f"-    {self.seen}" in str(context.built)
-        return tests.PartResult("kunit", [Case("hooks are called", passed=not missing)])
+        return Kernel(build.find("prod"), text, self.folder, {})
 
 
 @pytest.fixture
-def trial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Trial:
-    trial = Trial("hook(n)")
+def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernels:
+    kernels = Kernels(tmp_path)
     monkeypatch.setenv("GCMA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(build, "build", trial.build)
-    monkeypatch.setattr(tests, "kunit", trial.kunit)
-    nothing = tests.PartResult("guests", [Case("x", passed=True)])
-    monkeypatch.setattr(tests, "groups", lambda _: nothing)
-    monkeypatch.setattr(tests.Context, "kernel", property(lambda self: self.built))
-    return trial
+    monkeypatch.setattr(build, "build", kernels.build)
+    monkeypatch.setattr(build, "copy", lambda kernel, _: kernel)
+    monkeypatch.setattr(tests, "WORKERS", 1)
+    return kernels
 
 
-def judged(base: Path, series: Series) -> dict[str, str]:
-    judge = mutants.Judge(tests.Options(), [], "content")
-    judge.healthy()
+UNKNOWN = Reach({})
+
+
+def judged(
+    base: Path, series: Series, every: list[Trial], reached: Reach = UNKNOWN
+) -> dict[str, str]:
     found = mutants.find(base, series)
-    return {
-        mutant.text: str(verdict)
-        for group in found
-        for verdict, mutant in mutants.tried(group, judge)
-    }
+    with mutants.Judge(tests.Options(), every, reached, "content") as judge:
+        return {
+            mutant.text: str(verdict)
+            for group, following in itertools.pairwise([*found, []])
+            for verdict, mutant in mutants.tried(group, judge, following[:1])
+        }
 
 
-def test_verdicts(base: Path, series: Series, trial: Trial) -> None:
-    assert judged(base, series) == {
-        "if (!ours(n)) / count(n); / hook(n);": "found by KUnit: hooks are called",
+def test_verdicts(base: Path, series: Series, kernels: Kernels) -> None:
+    program = Seeing("program", "end(n)")
+    gcma = Seeing("gcma", "nothing", systems.GCMA)
+    reserve = Seeing("reserve", "hook(n)", systems.RESERVE)
+    every: list[Trial] = [program, gcma, reserve]
+    verdicts = {
+        "if (!ours(n)) / count(n); / hook(n);": "found by reserve: hooks are called",
         "if (!ours(n))": "found by the compiler",
         "count(n);": "SURVIVED",
-        "hook(n);": "found by KUnit: hooks are called",
-        "end(n);": "SURVIVED",
+        "hook(n);": "found by reserve: hooks are called",
+        "end(n);": "found by program: hooks are called",
         "late(n);": "SURVIVED",
     }
-    # the plain kernel; then the suite of the patch's own system, and all for who survives it
-    found, survived = ["reserve"], ["reserve", "all"]
-    assert trial.suites == ["all", *found, *survived, *found, *survived, "gcma", "all"]
-    tried = len(trial.built)
-    judged(base, series)
-    assert len(trial.built) == tried  # all known
+    assert judged(base, series, every) == verdicts
+    # what the own suite finds others do not meet; what fails has passed on the plain kernel once
+    assert [len(trial.met) for trial in (reserve, program)] == [6, 4]
+    assert [trial.met.count("") for trial in (reserve, program, gcma)] == [1, 1, 0]
+    built = len(kernels.built)
+    assert built == len(set(kernels.built)) == len(verdicts) + 1
+    assert judged(base, series, every) == verdicts
+    assert len(kernels.built) == built  # all known
 
 
-def test_kernel_that_fails_unharmed_is_no_judge(
-    base: Path, series: Series, trial: Trial, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failed = tests.PartResult("kunit", [Case("broken", passed=False)])
-    monkeypatch.setattr(tests, "kunit", lambda *_: failed)
+def test_what_fails_anyway_is_no_judge(base: Path, series: Series, kernels: Kernels) -> None:
+    broken = Seeing("broken", "nothing")
+    broken.broken = True
     for _ in range(2):  # nothing of it is remembered
-        with pytest.raises(LabError, match="the kernel fails as it is: KUnit: broken"):
-            judged(base, series)
+        with pytest.raises(LabError, match="the kernel fails as it is: broken: hooks are called"):
+            judged(base, series, [broken])
+    assert "" in kernels.built
+
+
+def test_a_busy_machine_is_no_judge(base: Path, series: Series, kernels: Kernels) -> None:
+    slow = Seeing("slow", "nothing")
+    slow.busy = 1
+    assert judged(base, series, [slow])["late(n);"] == "SURVIVED"
+    assert not slow.busy
+    assert "" not in kernels.built
+
+
+def test_a_full_disk_is_no_judge(
+    base: Path, series: Series, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> Kernel:
+        raise LabError("building prod failed", "cc1: fatal error: x: No space left on device")
+
+    monkeypatch.setattr(build, "build", full)
+    with pytest.raises(LabError, match="building prod failed"):
+        judged(base, series, [])
+    assert not kernels.built
+
+
+def test_a_mutant_meets_the_tests_that_get_to_its_lines(
+    base: Path, series: Series, kernels: Kernels
+) -> None:
+    first, second = Seeing("first", "late(n)"), Seeing("second", "late(n)")
+    lines = [mutant for group in mutants.find(base, series) for mutant in group]
+    late = lines[-1].lines
+    everywhere = sorted({line for mutant in lines for line in mutant.lines})
+
+    def ran(*numbers: int) -> Reached:
+        # what counts nothing runs nothing: not even a function
+        return Reached(1.0, {"mm/cma.c": Counted(numbers, everywhere, [])})
+
+    reached = Reach({"first": ran(*set(everywhere) - set(late)), "second": ran(*late)})
+    verdict = judged(base, series, [first, second], reached)["late(n);"]
+    assert verdict == "found by second: hooks are called"
+    nobody = Reach({"first": ran(), "second": ran()})
+    shutil.rmtree(base / "cache")
+    first.met.clear()
+    verdicts = judged(base, series, [first, second], nobody)
+    assert verdicts["late(n);"] == "SURVIVED: no test gets there"
+    assert not first.met
+    assert kernels.built
+
+
+def test_the_line_above_counts_as_well(base: Path, series: Series) -> None:
+    whole, *single = mutants.find(base, series)[0]
+    count = next(mutant for mutant in single if mutant.text == "count(n);")
+    condition = next(mutant for mutant in single if mutant.text.startswith("if"))
+    assert set(condition.lines) & set(count.lines)
+    assert set(count.lines) <= set(whole.lines)

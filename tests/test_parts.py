@@ -153,7 +153,7 @@ def test_programs_of_all_systems_are_built_side_by_side(
         makefile = f"TEST_GEN_PROGS := {name}\nall: ; echo >$(OUTPUT)/{name}\n"
         (source / folder / "Makefile").write_text(makefile)
     monkeypatch.setattr(paths, "SELFTESTS", source)
-    monkeypatch.setattr(selftests, "_folder", lambda: share)
+    monkeypatch.setattr(selftests, "shared_folder", lambda: share)
     assert selftests.build() == ["gcma_test", "rental_test", "camc_test"]
     assert (share / "gcma_test").exists()
     assert (share / "rental_test").exists()

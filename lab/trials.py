@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a kernel can fail, a boot each: a KUnit suite, or a program in one of its rounds.
+
+A trial can bring home the counters of a kernel that has gcov's.
+"""
+
+import base64
+import io
+import shutil
+import tarfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lab import boot, build, measure, selftests, systems, tests
+from lab.errors import LabError
+from lab.ktap import Case
+from lab.selftests import Round
+
+SECONDS = 900  # of a program: what takes longer hangs
+# The counters of all objects, below a folder at the path of each on the host
+COPY = """
+cd /sys/kernel/debug/gcov && find . -name '*.gcda' | while read -r file; do
+	mkdir -p {to}/${{file%/*}} && cat $file >{to}/$file
+done
+"""
+# An exact guest has but a serial port.
+PRINT = f"""{COPY.format(to="/run/counters")}
+echo == counters
+tar -cz -C /run/counters . | base64
+"""
+
+
+class Trial:
+    """One of them."""
+
+    name: str
+    suite: systems.System | None = None  # whose it is
+    counted = True  # can it bring counters?
+    by_chance = False  # does it run a line one time, and another time not?
+
+    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
+        """What became of it; the counters go into that folder."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Suite(Trial):
+    """A KUnit suite."""
+
+    def __init__(self, system: systems.System) -> None:
+        self.name = f"KUnit, {system.name}"
+        self.suite = system
+
+    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
+        script = PRINT if counters else "true"
+        result, output = tests.unit_tests(context, self.suite, script)
+        if counters and not result.summary.failed:
+            archive = base64.b64decode(measure.sections(output)["counters"])
+            with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+                tar.extractall(counters, filter="data")
+        return result.cases
+
+
+class Program(Trial):
+    """A program in a round."""
+
+    def __init__(self, each: Round, program: str) -> None:
+        self.name = f"{program}, {each.name}"
+        self.round = each
+        self.program = program
+        self.by_chance = program in tests.RACY
+
+    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
+        name = f"{self.round.name} {self.program}"  # its results beside those of others
+        machine = tests.enlarged(self.round.machine, context)
+        apart = replace(self.round, name=name, machine=machine)
+        share = selftests.shared_folder() / f"counters/{name}".replace(" ", "-").replace(",", "")
+        shutil.rmtree(share, ignore_errors=True)
+        last = ""
+        if counters:
+            share.mkdir(parents=True)
+            last = COPY.format(to=f"{boot.SHARED}/counters/{share.name}")
+        cases, _ = selftests.run_round(
+            context.kernel, apart, [self.program], timeout=SECONDS, last=last
+        )
+        if counters:
+            shutil.move(share, counters)
+        return cases
+
+    def __repr__(self) -> str:
+        return f"{self.program}, {self.round}"
+
+
+class Groups(Trial):
+    """Groups with tenants and without, in guests of pytest's."""
+
+    name = "groups"
+    counted = False
+
+    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
+        if counters:
+            raise LabError(f"{self.name} brings no counters")
+        return tests.groups(context).cases
+
+
+def all_of(options: tests.Options) -> list[Trial]:
+    """Those of the options' kernel."""
+    flavour = build.find(options.flavour)
+    there = [each for each in systems.SYSTEMS.values() if flavour.should_have(each)]
+    found: list[Trial] = [Suite(each) for each in there if each.suites]
+    found += [
+        Program(each, program)
+        for program in tests.programs(options)
+        for each in selftests.ROUNDS
+        if each.runs(program) and all(needed in there for needed in each.needs)
+    ]
+    return found if options.special else [*found, Groups()]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which tests get to a line: what gcov tells, and who is chosen by it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab import build, reach
+from lab.build import Kernel
+from lab.errors import LabError
+from lab.reach import Counted, Reach, Reached
+from lab.trials import Trial
+
+SOURCE = """\
+static int never(int n)
+{
+	return n + 1;
+}
+
+int main(int argc, char **argv)
+{
+	const int
+		sum = argc;
+
+	if (argc > 5)
+		return never(sum);
+	return 0;
+}
+"""
+
+
+class Named(Trial):
+    """Something that is chosen."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def test_what_gcov_tells(tmp_path: Path) -> None:
+    source, objects = tmp_path / "patched", tmp_path / "objects"
+    (source / "mm").mkdir(parents=True)
+    (objects / "mm").mkdir(parents=True)
+    (source / "mm/cma.c").write_text(SOURCE)
+    (objects / "source").symlink_to(source)
+    # as the kernel's make does it: from the folder of the objects, which keeps the notes
+    compiled = ["gcc", "--coverage", "-O0", "-c", "../patched/mm/cma.c", "-o", "mm/cma.o"]
+    subprocess.run(compiled, cwd=objects, check=True)
+    subprocess.run(["gcc", "--coverage", "mm/cma.o", "-o", "cma"], cwd=objects, check=True)
+    subprocess.run([objects / "cma"], check=True)
+    # as a guest leaves them: at the whole path of the object
+    counters = tmp_path / "share" / objects.relative_to("/") / "mm/cma.gcda"
+    counters.parent.mkdir(parents=True)
+    shutil.move(objects / "mm/cma.gcda", counters)
+    kernel = Kernel(build.find("gcov"), "6.12", objects, {})
+    files = reach.read(kernel, counters, tmp_path / "share")
+    assert list(files) == ["mm/cma.c"]
+    counted = files["mm/cma.c"]
+    assert counted.gets_to(11, by_chance=False)
+    assert counted.gets_to(12, by_chance=False) is False
+    assert counted.gets_to(12, by_chance=True)  # its function ran: another time it may run as well
+    assert counted.gets_to(3, by_chance=True) is False
+    assert counted.gets_to(8, by_chance=False)  # no counter, but its function ran
+    assert counted.gets_to(5, by_chance=False) is None
+
+
+def test_the_quickest_first_and_who_is_not_known_last() -> None:
+    trials = [Named(name) for name in ("unknown", "slow", "quick", "elsewhere")]
+    here, there = (Counted((line,), (1, 2), [(1, 2, True)]) for line in (1, 2))
+    reached = Reach(
+        {
+            "slow": Reached(9.0, {"mm/cma.c": here}),
+            "quick": Reached(1.0, {"mm/cma.c": here}),
+            "elsewhere": Reached(1.0, {"mm/cma.c": there}),
+        }
+    )
+
+    def chosen(file: str, line: int) -> list[str]:
+        return [trial.name for trial in reached.choose(trials, file, [line])]
+
+    assert chosen("mm/cma.c", 1) == ["quick", "slow", "unknown"]
+    assert chosen("mm/cma.c", 2) == ["elsewhere", "unknown"]
+    assert chosen("mm/cma.c", 9) == ["quick", "elsewhere", "slow", "unknown"]  # in no function
+    assert chosen("include/linux/mm.h", 1) == ["quick", "elsewhere", "slow", "unknown"]
+
+
+def test_counters_of_another_kernel_are_refused(tmp_path: Path) -> None:
+    objects = tmp_path / "objects"
+    (objects / "mm").mkdir(parents=True)
+    (objects / "source").symlink_to(tmp_path)
+    for text in ("int main(void) { return 0; }\n", "int main(void)\n{\n\treturn 1 - 1;\n}\n"):
+        (tmp_path / "cma.c").write_text(text)
+        compiled = ["gcc", "--coverage", "-c", "../cma.c", "-o", "mm/cma.o"]
+        subprocess.run(compiled, cwd=objects, check=True)
+        if not (objects / "mm/cma.gcda").exists():
+            subprocess.run(["gcc", "--coverage", "mm/cma.o", "-o", "cma"], cwd=objects, check=True)
+            subprocess.run([objects / "cma"], check=True)
+    counters = tmp_path / "share" / objects.relative_to("/") / "mm/cma.gcda"
+    counters.parent.mkdir(parents=True)
+    shutil.move(objects / "mm/cma.gcda", counters)
+    kernel = Kernel(build.find("gcov"), "6.12", objects, {})
+    with pytest.raises(LabError, match="gcov cannot read"):
+        reach.read(kernel, counters, tmp_path / "share")
