@@ -275,12 +275,11 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
     series, found = _found(options, only)
     flavour = build.find(options.flavour)
     every = trials.all_of(options)
-    files = sorted({mutant.group.file for group in found for mutant in group})
     total = sum(map(len, found))
     cases = []
     try:
         # the debug kernel runs other code: there each mutant meets all
-        reached = Reach({}) if options.debug else reach.count(options, every, files)
+        reached = Reach({}) if options.debug else _count(options, series, every)
         with (
             Judge(options, every, reached, _content(series, flavour, every)) as judge,
             console.progress("mutants", total, MUTANT_SECONDS * total) as step,
@@ -294,6 +293,12 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
     finally:
         build.tree(flavour)  # the tree as it was
     return cases
+
+
+def _count(options: tests.Options, series: Series, every: Sequence[Trial]) -> Reach:
+    """In all files with hooks, whichever of them are to be tried now."""
+    files = {mutant.group.file for group in _found(options, "")[1] for mutant in group}
+    return reach.count(options, every, files, _content(series, build.find(reach.FLAVOUR), ()))
 
 
 def _found(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]]]:

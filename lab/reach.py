@@ -85,15 +85,19 @@ class Reach:
         return sorted(filter(may, trials), key=seconds)
 
 
-def count(options: tests.Options, trials: Iterable[Trial], files: Iterable[str]) -> Reach:
+def count(
+    options: tests.Options, trials: Iterable[Trial], files: Iterable[str], content: str
+) -> Reach:
     """Run each trial on a kernel that counts in these files; what is known is not run again.
 
-    Raises LabError if one fails: then every change would seem to be noticed.
+    What is counted depends on `content`. Raises LabError if a trial fails: then every change would
+    seem to be noticed.
     """
     sources = sorted(file for file in files if file.endswith(".c"))
     kernel = build.build(FLAVOUR, more=(_counters(sources),))
     context = tests.Context(options, kernel)
-    folder = paths.cache() / "reach" / _key(kernel)
+    key = hashlib.sha256("\0".join((content, *sources)).encode()).hexdigest()[:24]
+    folder = paths.cache() / "reach" / key
     folder.mkdir(parents=True, exist_ok=True)
     counted = [trial for trial in trials if trial.counted]
     reached: dict[str, Reached] = {}
@@ -124,14 +128,6 @@ def _counters(files: Sequence[str]) -> Patch:
         after = [*(f"GCOV_PROFILE_{stem}.o := y\n" for stem in stems), *before]
         diffs += difflib.unified_diff(before, after, f"a/{where}", f"b/{where}")
     return Patch(Path("counters.patch"), "".join(diffs))
-
-
-def _key(kernel: Kernel) -> str:
-    """What the counters depend on: the kernel, and the programs that run on it."""
-    digest = hashlib.sha256((kernel.objects / build.STAMP).read_bytes())
-    for path in sorted(paths.SELFTESTS.rglob("*.[ch]")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:24]
 
 
 def _kept(trial: Trial, context: tests.Context, folder: Path) -> Reached:
