@@ -442,6 +442,17 @@ static void scheme_refused(void)
 	}
 }
 
+/* More than once, so that they are active, or young */
+static void use_pages(int fd, unsigned int id, size_t bytes)
+{
+	char *map = map_fd(fd, bytes, PROT_READ);
+
+	touch_pages(map, bytes);
+	munmap(map, bytes);
+	for (int reads = 0; reads < 3; reads++)
+		file_check(fd, id, bytes);
+}
+
 /* Pages that were used more than once stay in memory, those that were not are dropped. */
 static void adaptive(void)
 {
@@ -449,16 +460,11 @@ static void adaptive(void)
 	unsigned long activated, discarded, disk;
 	struct cachestat cs;
 	int used, once, buffer;
-	char *map;
 
 	set_up("adaptive");
 	used = file_made(&volume, "file", 1, bytes);
 	once = file_made(&volume, "once", 2, bytes);
-	map = map_fd(used, bytes, PROT_READ);
-	touch_pages(map, bytes);
-	munmap(map, bytes);
-	for (int reads = 0; reads < 3; reads++)
-		file_check(used, 1, bytes);
+	use_pages(used, 1, bytes);
 	file_check(once, 2, bytes);
 	expect_lent(used, pages);
 	expect_lent(once, pages);
@@ -482,6 +488,75 @@ static void adaptive(void)
 		fail("of %zu pages not in use %lu were discarded, %llu are left", pages, discarded,
 		     (unsigned long long)cs.nr_cache);
 	file_check(once, 2, bytes);
+	close(buffer);
+	none_slipped();
+}
+
+#define ROOM_KIB	1024	/* that there is without reclaim, or up to twice as much */
+
+/* What zones keep free */
+static unsigned long high_watermarks_kib(void)
+{
+	unsigned long pages = 0, high;
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	char line[128];
+
+	if (!file)
+		fail("/proc/zoneinfo: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, " high %lu", &high) == 1)
+			pages += high;
+	fclose(file);
+	return pages * page_size / KIB(1);
+}
+
+static pid_t hog_until(unsigned long leave_kib)
+{
+	pid_t pid = hog(leave_kib);
+
+	for (int waits = 0; memory_kib("MemFree:") > leave_kib + ROOM_KIB; waits++) {
+		if (waits == WAITS)
+			fail("%lu KiB are free", memory_kib("MemFree:"));
+		usleep(50000);
+	}
+	return pid;
+}
+
+/* Room for pages in use is made, once, of clean pages of files. */
+static void adaptive_makes_room(void)
+{
+	size_t bytes = MIB(8), pages = pages_in(bytes);
+	unsigned long activated, stolen, leave;
+	int used, other, buffer;
+	pid_t early, late;
+
+	set_up("adaptive");
+	used = file_made(&volume, "file", 1, bytes);
+	other = file_made(&volume, "other", 2, 2 * bytes);
+	drop_cached(1);
+	leave = high_watermarks_kib() + ROOM_KIB;
+	early = hog_until(leave + 2 * bytes / KIB(1));
+	/* so that what is read lies elsewhere */
+	buffer = take_all();
+	file_check(other, 2, 2 * bytes);
+	close(buffer);
+	use_pages(used, 1, bytes);
+	expect_lent(used, pages);
+	late = hog_until(leave);
+
+	activated = count_of("activated");
+	stolen = vm_event("pgsteal_direct");
+	buffer = take_all();
+	activated = count_of("activated") - activated;
+	stolen = vm_event("pgsteal_direct") - stolen;
+	stop(early);
+	stop(late);
+	diag("%lu pages were moved, %lu evicted", activated, stolen);
+	/* Large ones find no room in pieces; without reclaim there is room for a quarter of all. */
+	if (activated < pages / 8 * 3 || stolen < pages / 4)
+		fail("of %zu pages in use %lu were moved, %lu evicted", pages, activated, stolen);
+	file_check(used, 1, bytes);
+	file_check(other, 2, 2 * bytes);
 	close(buffer);
 	none_slipped();
 }
@@ -777,6 +852,7 @@ static const struct test {
 	{ read_meanwhile, "a primary takes pages that others read", false },
 	{ written_meanwhile, "a primary takes pages that others write to", false },
 	{ adaptive, "pages in use stay in memory under scheme adaptive", true },
+	{ adaptive_makes_room, "room is made for pages in use under scheme adaptive", true },
 	{ pinned_by_vmsplice, "a page in a pipe, by vmsplice(), is found before others go", true },
 	{ pinned_by_splice, "a page in a pipe, by splice(), is found before others go", true },
 	{ driver_opens, "a driver takes its place, and nothing beside it", true },
