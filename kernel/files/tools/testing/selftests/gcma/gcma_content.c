@@ -103,6 +103,14 @@ static int data_file(void)
 }
 
 /* Pieces of a page, so that the folios are of order 0 where the size of a write decides that. */
+static void pages_write(int fd)
+{
+	for (size_t off = 0; off < DATA_BYTES; off += page_size)
+		if (pwrite(fd, want + off, page_size, off) != (ssize_t)page_size)
+			diag("data cannot be written: %s", strerror(errno));
+	fsync(fd);
+}
+
 static void data_write(void)
 {
 	int fd;
@@ -110,10 +118,7 @@ static void data_write(void)
 	if (volume.missing[0] || volume.kind->readonly)
 		return;
 	fd = volume_file(&volume, "data", O_RDWR | O_CREAT);
-	for (size_t off = 0; off < DATA_BYTES; off += page_size)
-		if (pwrite(fd, want + off, page_size, off) != (ssize_t)page_size)
-			diag("data cannot be written: %s", strerror(errno));
-	fsync(fd);
+	pages_write(fd);
 	close(fd);
 }
 
@@ -167,22 +172,44 @@ static void content_large(void)
 	}
 }
 
-/* All of the file is in the area, as single pages. */
-static int all_in_area(void)
+static void bring_all_to_area(int fd)
 {
 	unsigned long stored, pages = DATA_BYTES / page_size;
-	int fd;
 
-	need_gcma();
-	need_volume(&volume);
-	fd = data_file();
 	evict(fd);
 	/* one by one: folios of order 0 */
 	by_random_faults(fd, got);
 	stored = evict(fd);
 	if (stored < pages)
 		fail("of %lu pages %lu were stored", pages, stored);
+}
+
+/* All of the file is in the area, as single pages. */
+static int all_in_area(void)
+{
+	int fd;
+
+	need_gcma();
+	need_volume(&volume);
+	fd = data_file();
+	bring_all_to_area(fd);
 	return fd;
+}
+
+/* Filesystems set up a file without a name apart from others. */
+static void without_a_name(void)
+{
+	int fd;
+
+	need_gcma();
+	need_volume(&volume);
+	fd = open(volume.dir, O_TMPFILE | O_RDWR, 0600);
+	if (fd < 0)
+		fail("O_TMPFILE: %s", strerror(errno));
+	pages_write(fd);
+	bring_all_to_area(fd);
+	by_read(fd, got);
+	expect("read", 0, got, want, DATA_BYTES);
 }
 
 static void served_by_area(void)
@@ -277,6 +304,8 @@ static const struct test {
 	{ content_direct, NEED_STORES, "a direct read of evicted pages takes the disk's content",
 	  .ways = false },
 	{ content_large, NEED_LOADS, "pages written in one large write come back unchanged",
+	  .writes = true },
+	{ without_a_name, NEED_LOADS, "a file without a name is kept as others are",
 	  .writes = true },
 	{ faults_load_what_they_need, NEED_LOADS, "a fault loads its page and no other",
 	  .writes = true },
