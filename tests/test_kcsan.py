@@ -2,9 +2,14 @@
 """Data races in a kernel's log."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
-from lab import kcsan
+import pytest
+
+from lab import build, kcsan
+from lab.boot import BootResult
+from lab.build import Kernel
 
 LOG = """\
 [    1.000000] Linux version 6.12
@@ -48,3 +53,15 @@ def test_functions_of_an_object_file(tmp_path: Path) -> None:
     unit.write_text("static int mine(int x) { return x; } int (*p)(int) = mine; int theirs();\n")
     subprocess.run(["gcc", "-c", str(unit), "-o", str(tmp_path / "a.o")], check=True)
     assert kcsan.functions_of([tmp_path / "a.o"]) == {"mine"}
+
+
+def test_what_the_scheduler_sees_of_a_task_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kcsan, "objects", lambda _: [])
+    monkeypatch.setattr(kcsan, "functions_of", lambda _: frozenset({"gcma_load"}))
+    kernel = Kernel(build.find("kcsan"), "6.12", Path(), {})
+    result = BootResult(
+        *("", "", LOG, True, 0, 1.0), timed_out=False, panic=None, signal=None, command=[]
+    )
+    assert [case.passed for case in kcsan.judge(kernel, result)[1]] == [False]
+    theirs = replace(result, console=LOG.replace("shrink_folio_list", "kthread_is_per_cpu"))
+    assert not kcsan.judge(kernel, theirs)[1]
