@@ -531,11 +531,11 @@ static bool gcma_is_swap(const struct address_space *mapping)
 /* Why a page must not become a tenant; GCMA_stores if it may. */
 static __always_inline enum vm_event_item
 gcma_refusal(const struct address_space *mapping, const struct folio *folio, pgoff_t index,
-	     bool swap)
+	     unsigned int nr, bool swap)
 {
 	if (!mapping_tenants(mapping))
 		return GCMA_refused_fs;
-	if ((folio_order(folio) > GCMA_MAX_ORDER && !swap) ||
+	if ((nr > 1U << GCMA_MAX_ORDER && !swap) ||
 	    mapping_min_folio_order(mapping) || index > U32_MAX)
 		return GCMA_refused_large;
 	if (swap && gcma_swap_cheap(folio))
@@ -658,7 +658,7 @@ gcma_answer(struct address_space *mapping, struct folio *folio, pgoff_t index,
 	    !gcma_room(g))
 		refusal = GCMA_refused_admission;
 	else
-		refusal = gcma_refusal(mapping, folio, index, swap);
+		refusal = gcma_refusal(mapping, folio, index, nr, swap);
 	if (refusal == GCMA_stores)
 		return (struct gcma_answer){ g, list, admit };
 	gcma_count(g, refusal, nr);
