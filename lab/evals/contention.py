@@ -22,6 +22,10 @@ READS = 400_000  # of all CPUs
 SECONDS = 60  # of a guest
 LOCKS = {"g->lock": "gcma.lock", "xa->xa_lock": "i_pages", "lruvec->lru_lock": "lru_lock"}
 
+# The kernel patches how it reads its clock when it finds it stable, while the other CPUs run: QEMU
+# 7.2 keeps the breakpoint that stood there in between. Known to be unstable, it is left alone.
+CLOCK = "tsc=unstable"
+
 # A file for each CPU, all as large together as one would be, so that only the area is shared.
 SCRIPT = """\
 mount -t tmpfs tmp /tmp
@@ -94,7 +98,7 @@ def _guest(kernels: Kernels, cpus: int, policy: str) -> Guest:
     return Guest(
         f"{cpus} CPUs, {policy}",
         kernels("lockstat"),
-        Machine(memory, cpus=cpus, area_mib=AREA_MIB, policy=policy),
+        Machine(memory, cpus=cpus, area_mib=AREA_MIB, policy=policy, args=(CLOCK,)),
         script,
         exact=False,
     )
