@@ -35,7 +35,6 @@ MEMORY = {"debug": 2, "camc-debug": 2, "kcsan": 2}  # shadow and redzones: so ma
 KUNIT_SECONDS = 240
 KUNIT_TIMES = {"kcsan": 4}  # this many times as long
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
-SILENT = "the kernel is silent"
 RACY = ("gcma_race", "gcma_fsx", "rental_race", "camc_colors")  # selftests on the kcsan kernel
 
 
@@ -243,7 +242,7 @@ def unit_tests(
     try:
         result.check()
     except LabError as error:
-        cases.append(Case(SILENT, passed=False, why=error.message))
+        cases.append(Case("the kernel is silent", passed=False, why=error.message))
         detail = error.detail
     return PartResult("kunit", cases, detail=detail), result.output
 
