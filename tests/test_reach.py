@@ -3,6 +3,7 @@
 
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -38,23 +39,41 @@ class Named(Trial):
         self.name = name
 
 
+@dataclass(frozen=True)
+class Objects:
+    """A kernel of one file, and a guest's folder of counters."""
+
+    folder: Path
+
+    def compile(self, text: str) -> None:
+        """As the kernel's make does it: from the folder of the objects, which keeps the notes."""
+        for folder in ("patched/mm", "objects/mm"):
+            (self.folder / folder).mkdir(parents=True, exist_ok=True)
+        (self.folder / "patched/mm/cma.c").write_text(text)
+        self._gcc("-O0", "-c", "../patched/mm/cma.c", "-o", "mm/cma.o")
+
+    def run(self) -> None:
+        self._gcc("mm/cma.o", "-o", "cma")
+        subprocess.run([self.folder / "objects/cma"], check=True)
+
+    def read(self) -> dict[str, Counted]:
+        """The counters as a guest leaves them: at the whole path of the object."""
+        objects, share = self.folder / "objects", self.folder / "share"
+        (objects / "source").symlink_to(self.folder / "patched")
+        counters = share / objects.relative_to("/") / "mm/cma.gcda"
+        counters.parent.mkdir(parents=True)
+        shutil.move(objects / "mm/cma.gcda", counters)
+        return reach.read(Kernel(build.find("gcov"), "6.12", objects, {}), counters, share)
+
+    def _gcc(self, *args: str) -> None:
+        subprocess.run(["gcc", "--coverage", *args], cwd=self.folder / "objects", check=True)
+
+
 def test_what_gcov_tells(tmp_path: Path) -> None:
-    source, objects = tmp_path / "patched", tmp_path / "objects"
-    (source / "mm").mkdir(parents=True)
-    (objects / "mm").mkdir(parents=True)
-    (source / "mm/cma.c").write_text(SOURCE)
-    (objects / "source").symlink_to(source)
-    # as the kernel's make does it: from the folder of the objects, which keeps the notes
-    compiled = ["gcc", "--coverage", "-O0", "-c", "../patched/mm/cma.c", "-o", "mm/cma.o"]
-    subprocess.run(compiled, cwd=objects, check=True)
-    subprocess.run(["gcc", "--coverage", "mm/cma.o", "-o", "cma"], cwd=objects, check=True)
-    subprocess.run([objects / "cma"], check=True)
-    # as a guest leaves them: at the whole path of the object
-    counters = tmp_path / "share" / objects.relative_to("/") / "mm/cma.gcda"
-    counters.parent.mkdir(parents=True)
-    shutil.move(objects / "mm/cma.gcda", counters)
-    kernel = Kernel(build.find("gcov"), "6.12", objects, {})
-    files = reach.read(kernel, counters, tmp_path / "share")
+    objects = Objects(tmp_path)
+    objects.compile(SOURCE)
+    objects.run()
+    files = objects.read()
     assert list(files) == ["mm/cma.c"]
     counted = files["mm/cma.c"]
     assert counted.gets_to(11, by_chance=False)
@@ -86,19 +105,9 @@ def test_the_quickest_first_and_who_is_not_known_last() -> None:
 
 
 def test_counters_of_another_kernel_are_refused(tmp_path: Path) -> None:
-    objects = tmp_path / "objects"
-    (objects / "mm").mkdir(parents=True)
-    (objects / "source").symlink_to(tmp_path)
-    for text in ("int main(void) { return 0; }\n", "int main(void)\n{\n\treturn 1 - 1;\n}\n"):
-        (tmp_path / "cma.c").write_text(text)
-        compiled = ["gcc", "--coverage", "-c", "../cma.c", "-o", "mm/cma.o"]
-        subprocess.run(compiled, cwd=objects, check=True)
-        if not (objects / "mm/cma.gcda").exists():
-            subprocess.run(["gcc", "--coverage", "mm/cma.o", "-o", "cma"], cwd=objects, check=True)
-            subprocess.run([objects / "cma"], check=True)
-    counters = tmp_path / "share" / objects.relative_to("/") / "mm/cma.gcda"
-    counters.parent.mkdir(parents=True)
-    shutil.move(objects / "mm/cma.gcda", counters)
-    kernel = Kernel(build.find("gcov"), "6.12", objects, {})
+    objects = Objects(tmp_path)
+    objects.compile("int main(void) { return 0; }\n")
+    objects.run()
+    objects.compile("int main(void)\n{\n\treturn 1 - 1;\n}\n")
     with pytest.raises(LabError, match="gcov cannot read"):
-        reach.read(kernel, counters, tmp_path / "share")
+        objects.read()
