@@ -531,11 +531,11 @@ static bool gcma_is_swap(const struct address_space *mapping)
 /* Why a page must not become a tenant; GCMA_stores if it may. */
 static __always_inline enum vm_event_item
 gcma_refusal(const struct address_space *mapping, const struct folio *folio, pgoff_t index,
-	     bool swap)
+	     unsigned int nr, bool swap)
 {
 	if (!mapping_tenants(mapping))
 		return GCMA_refused_fs;
-	if ((folio_order(folio) > GCMA_MAX_ORDER && !swap) ||
+	if ((nr > 1U << GCMA_MAX_ORDER && !swap) ||
 	    mapping_min_folio_order(mapping) || index > U32_MAX)
 		return GCMA_refused_large;
 	if (swap && gcma_swap_cheap(folio))
@@ -632,10 +632,17 @@ gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit, struct address_s
 	return entry;
 }
 
-/* Copy @nr pages of a folio that share area and sample: see gcma_hash(). */
-static __always_inline void *
-gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t index,
-		unsigned int first, unsigned int nr, void *copies, bool swap)
+/* What becomes of pages that reclaim offers. */
+struct gcma_answer {
+	struct gcma *g;		/* NULL: they are refused, and counted */
+	enum gcma_list list;
+	bool admit;		/* may they take frames of tenants? */
+};
+
+/* Of @nr pages of a folio that share area and sample: see gcma_hash(). */
+static __always_inline struct gcma_answer
+gcma_answer(struct address_space *mapping, struct folio *folio, pgoff_t index,
+	    unsigned int nr, bool swap)
 {
 	u32 hash = gcma_hash(mapping, index);
 	struct gcma *g = gcma_pick(hash);
@@ -643,7 +650,6 @@ gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t inde
 			      gcma_hot(g, hash) : gcma_cold(g, hash);
 	bool admit = gcma_admit(g, list, nr);
 	enum vm_event_item refusal;
-	unsigned int i;
 
 	if (swap && (list == GCMA_FOLLOW || gcma_is_hot(list)) && gcma_swap_fast(folio))
 		list = GCMA_FAST;
@@ -652,18 +658,46 @@ gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t inde
 	    !gcma_room(g))
 		refusal = GCMA_refused_admission;
 	else
-		refusal = gcma_refusal(mapping, folio, index, swap);
-	if (refusal != GCMA_stores) {
-		gcma_count(g, refusal, nr);
+		refusal = gcma_refusal(mapping, folio, index, nr, swap);
+	if (refusal == GCMA_stores)
+		return (struct gcma_answer){ g, list, admit };
+	gcma_count(g, refusal, nr);
+	return (struct gcma_answer){ };
+}
+
+/* The usual one. Those that are refused do without what it has to keep. */
+static noinline void *gcma_copy_file_page(struct gcma *g, enum gcma_list list, bool admit,
+					  struct folio *folio)
+{
+	return gcma_copy_page(g, list, admit, folio->mapping, folio->index, &folio->page,
+			      NULL, false);
+}
+
+static __always_inline void *
+gcma_copy_pages(struct address_space *mapping, struct folio *folio, pgoff_t index,
+		unsigned int first, unsigned int nr, void *copies, bool swap)
+{
+	struct gcma_answer answer = gcma_answer(mapping, folio, index, nr, swap);
+	unsigned int i;
+
+	if (!answer.g)
 		return copies;
-	}
-	/* The usual one, without what a loop would have to keep */
+	/* Without what a loop would have to keep */
 	if (nr == 1)
-		return gcma_copy_page(g, list, admit, mapping, index, &folio->page, copies, swap);
+		return swap ? gcma_copy_page(answer.g, answer.list, answer.admit, mapping, index,
+					     &folio->page, copies, true) :
+			      gcma_copy_file_page(answer.g, answer.list, answer.admit, folio);
 	for (i = 0; i < nr; i++)
-		copies = gcma_copy_page(g, list, admit, mapping, index + i,
+		copies = gcma_copy_page(answer.g, answer.list, answer.admit, mapping, index + i,
 					folio_page(folio, first + i), copies, swap);
 	return copies;
+}
+
+/* More than one page of a file. */
+static noinline void *gcma_copy_large(struct address_space *mapping, struct folio *folio)
+{
+	return gcma_copy_pages(mapping, folio, folio->index, 0, folio_nr_pages(folio), NULL,
+			       false);
 }
 
 /* Only swapped-out folios may be larger than what shares area and sample. */
@@ -688,7 +722,9 @@ void *__gcma_store_begin(struct address_space *mapping, struct folio *folio)
 		return NULL;
 	if (gcma_is_swap(mapping))
 		return gcma_copy_swapped(mapping, folio, nr);
-	return gcma_copy_pages(mapping, folio, folio->index, 0, nr, NULL, false);
+	if (nr > 1)
+		return gcma_copy_large(mapping, folio);
+	return gcma_copy_pages(mapping, folio, folio->index, 0, 1, NULL, false);
 }
 
 /*
@@ -1145,8 +1181,8 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 	unsigned long tenants = 0, pages, limit;
 	struct gcma *g;
 
-	for (g = gcma_areas; g < gcma_areas + ARRAY_SIZE(gcma_areas); g++)
-		/* A snapshot of numbers that change. */
+	/* Snapshots of numbers that change. */
+	for (g = gcma_areas; g < gcma_areas + data_race(gcma_nr_areas); g++)
 		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
 				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT] +
 				     g->len[GCMA_HOT_SAMPLE] + g->len[GCMA_FAST] +

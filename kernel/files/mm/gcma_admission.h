@@ -115,14 +115,12 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int 
 static inline bool gcma_room(struct gcma *g)
 {
 	bool hardly = gcma_rule(g, GCMA_FOLLOW) == GCMA_ADMIT_HARDLY;
-	/* A snapshot of numbers that change. */
-	u32 unfilled = data_race(g->unfilled), unused = data_race(g->unused);
-	/* So is this. */
-	unsigned int left = data_race(g->len[GCMA_FREE_LIST]);
 
 	if (gcma_is_losing(g))
-		return !hardly && left > unfilled;
-	return hardly ? unused : left;
+		/* A snapshot of numbers that change. */
+		return !hardly && data_race(g->len[GCMA_FREE_LIST] > g->unfilled);
+	/* So is this. */
+	return hardly ? data_race(g->unused) : data_race(g->len[GCMA_FREE_LIST]);
 }
 
 /* Are hot pages as all others? */
