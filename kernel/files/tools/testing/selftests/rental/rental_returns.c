@@ -23,6 +23,7 @@
 #define PAGE(n)		((off_t)(n) * (off_t)page_size)
 #define CHUNK		KIB(128)	/* of writes */
 #define FEW		64	/* pages that others have there may come and go */
+#define MISSED		64	/* pages: a look at one, by mincore(), may keep it from being lent */
 #define TAKES		3
 #define WORKERS		2
 #define WORKER_BYTES	MIB(2)
@@ -759,10 +760,10 @@ static void lazy_migration(void)
 	stop(pid);
 	taken_over = count_of("taken_over") - taken_over;
 	diag("%lu pages were taken over, %lu of the %zu of the file", taken_over, lent, pages);
-	if (lent < pages / 4 * 3 || taken_over < lent)
+	if (lent < pages / 4 * 3 || taken_over + MISSED < lent)
 		fail("pages that were to be evicted were not taken over");
 	file_check(fd, 1, bytes);
-	expect_few_reads(&volume, disk, 0);
+	expect_few_reads(&volume, disk, MISSED);
 	expect_clean();
 	close(take_all());
 	file_check(fd, 1, bytes);
