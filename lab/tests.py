@@ -35,7 +35,8 @@ MEMORY = {"debug": 2, "camc-debug": 2, "kcsan": 2}  # shadow and redzones: so ma
 KUNIT_SECONDS = 240
 KUNIT_TIMES = {"kcsan": 4}  # this many times as long
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
-RACY = ("gcma_race", "gcma_fsx", "rental_race", "camc_colors")  # selftests on the kcsan kernel
+# Selftests on the kcsan kernel
+RACY = ("gcma_race", "gcma_fsx", "rental_race", "camc_colors", "lent_colors")
 
 
 @dataclass(frozen=True)
