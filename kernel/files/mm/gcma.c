@@ -892,11 +892,45 @@ void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t inde
 	return filled;
 }
 
+/* What the frame is of now, or NULL: its shadow, and how often the frame was lent since @entry. */
+static void *gcma_latest(void *entry, struct gcma **g, u32 *word, u32 *later)
+{
+	struct gcma_frame *f;
+	void *shadow;
+	u32 frame;
+
+	*g = gcma_rd_entry(entry, &frame);
+	f = &(*g)->frames[frame];
+	*word = atomic_read_acquire(&f->word);
+	shadow = READ_ONCE(f->shadow);
+	smp_rmb(); /* the frame may change owners while we look */
+	*later = ((*word >> GCMA_GEN_SHIFT) - (xa_to_value(entry) >> GCMA_FRAME_BITS)) &
+		 GCMA_GEN_MASK & (U32_MAX >> GCMA_GEN_SHIFT);
+	return (*word & GCMA_STATE_MASK) == GCMA_STORED && atomic_read(&f->word) == *word ?
+	       shadow : NULL;
+}
+
+/*
+ * What was recycled lost its shadow. It is about that of the tenant that has the frame now, but
+ * older: lists are queues, so a frame is recycled whenever so many pages were evicted.
+ */
+void *__gcma_shadow(void *entry)
+{
+	struct gcma *g;
+	u32 word, later;
+	void *shadow = gcma_latest(entry, &g, &word, &later);
+
+	return shadow && later ?
+	       workingset_older(shadow, later * gcma_cycle(g, gcma_list_of(word))) : shadow;
+}
+
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 			pgoff_t index, gfp_t gfp, bool over)
 {
 	unsigned long nr = folio_nr_pages(folio), i = index;
-	void *entry, *filled = NULL, *shadow = NULL;
+	void *entry, *own, *filled = NULL, *shadow = NULL;
+	struct gcma *g;
+	u32 word, later;
 
 	if (!mapping_tenants(mapping))
 		return NULL;
@@ -915,7 +949,8 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
 			if (!gcma_is_tenant(entry))
 				continue;
-			shadow = __gcma_shadow(entry) ?: shadow;
+			own = gcma_latest(entry, &g, &word, &later);
+			shadow = own && !later ? own : shadow;
 			__gcma_drop(entry);
 		}
 	return shadow;
@@ -967,7 +1002,7 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE) && !shadow)
 			gcma_miss(*entry, folio->mapping, folio->index);
-		*entry = shadow;
+		*entry = shadow ?: __gcma_shadow(*entry);
 	}
 	return loaded;
 }
@@ -1071,19 +1106,6 @@ void __gcma_narrow(struct address_space *mapping, pgoff_t index,
 	/* Who goes on to tenants needs nothing read behind them. */
 	if (next < start + size)
 		ra->async_size = 0;
-}
-
-void *__gcma_shadow(void *entry)
-{
-	u32 frame;
-	struct gcma *g = gcma_rd_entry(entry, &frame);
-	struct gcma_frame *f = &g->frames[frame];
-	u32 word = atomic_read_acquire(&f->word);
-	void *shadow = READ_ONCE(f->shadow);
-
-	smp_rmb(); /* the frame may change owners while we look */
-	return gcma_holds(g, frame, word, entry) &&
-	       atomic_read(&f->word) == word ? shadow : NULL;
 }
 
 /* ------ drop ---------------------------------------------------------- */
