@@ -892,36 +892,36 @@ void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t inde
 	return filled;
 }
 
-/* What the frame is of now, or NULL: its shadow, and how often the frame was lent since @entry. */
-static void *gcma_latest(void *entry, struct gcma **g, u32 *word, u32 *later)
+/* The shadow of the page that has the frame now, or NULL; how often it was lent since @entry. */
+static void *gcma_latest(void *entry, u32 *later, u32 *nr_frames)
 {
-	struct gcma_frame *f;
+	u32 frame, word;
+	struct gcma *g = gcma_rd_entry(entry, &frame);
+	struct gcma_frame *f = &g->frames[frame];
 	void *shadow;
-	u32 frame;
 
-	*g = gcma_rd_entry(entry, &frame);
-	f = &(*g)->frames[frame];
-	*word = atomic_read_acquire(&f->word);
+	word = atomic_read_acquire(&f->word);
 	shadow = READ_ONCE(f->shadow);
 	smp_rmb(); /* the frame may change owners while we look */
-	*later = ((*word >> GCMA_GEN_SHIFT) - (xa_to_value(entry) >> GCMA_FRAME_BITS)) &
+	*later = ((word >> GCMA_GEN_SHIFT) - (xa_to_value(entry) >> GCMA_FRAME_BITS)) &
 		 GCMA_GEN_MASK & (U32_MAX >> GCMA_GEN_SHIFT);
-	return (*word & GCMA_STATE_MASK) == GCMA_STORED && atomic_read(&f->word) == *word ?
+	*nr_frames = g->nr_frames;
+	return (word & GCMA_STATE_MASK) == GCMA_STORED && atomic_read(&f->word) == word ?
 	       shadow : NULL;
 }
 
 /*
- * What was recycled lost its shadow. It is about that of the tenant that has the frame now, but
- * older: lists are queues, so a frame is recycled whenever so many pages were evicted.
+ * What was recycled lost its shadow: that of the tenant that has the frame now, but older, is
+ * about it. Lists are queues, and samples have as many of the frames as of the pages: where all
+ * are admitted, so many are evicted before a frame is recycled as there are frames.
  */
 void *__gcma_shadow(void *entry)
 {
-	struct gcma *g;
-	u32 word, later;
-	void *shadow = gcma_latest(entry, &g, &word, &later);
+	u32 later, nr_frames;
+	void *shadow = gcma_latest(entry, &later, &nr_frames);
 
 	return shadow && later ?
-	       workingset_older(shadow, later * gcma_cycle(g, gcma_list_of(word))) : shadow;
+	       workingset_older(shadow, (unsigned long)later * nr_frames) : shadow;
 }
 
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
@@ -929,8 +929,7 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 {
 	unsigned long nr = folio_nr_pages(folio), i = index;
 	void *entry, *own, *filled = NULL, *shadow = NULL;
-	struct gcma *g;
-	u32 word, later;
+	u32 later, nr_frames;
 
 	if (!mapping_tenants(mapping))
 		return NULL;
@@ -949,7 +948,7 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
 			if (!gcma_is_tenant(entry))
 				continue;
-			own = gcma_latest(entry, &g, &word, &later);
+			own = gcma_latest(entry, &later, &nr_frames);
 			shadow = own && !later ? own : shadow;
 			__gcma_drop(entry);
 		}
@@ -1203,8 +1202,9 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 	unsigned long tenants = 0, pages, limit;
 	struct gcma *g;
 
-	/* Snapshots of numbers that change. */
+	/* A snapshot of a number that changes. */
 	for (g = gcma_areas; g < gcma_areas + data_race(gcma_nr_areas); g++)
+		/* So are these. */
 		tenants += data_race(g->len[GCMA_ALWAYS] + g->len[GCMA_SELDOM] +
 				     g->len[GCMA_FOLLOW] + g->len[GCMA_HOT] +
 				     g->len[GCMA_HOT_SAMPLE] + g->len[GCMA_FAST] +

@@ -97,16 +97,6 @@ static inline enum gcma_admission gcma_rule(struct gcma *g, enum gcma_list list)
 	return list == GCMA_SELDOM ? GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
 }
 
-/*
- * About so many pages are evicted until a frame of @list is recycled: samples have as many of
- * the frames as of the pages, and who is admitted always has all of both.
- */
-static inline unsigned long gcma_cycle(struct gcma *g, enum gcma_list list)
-{
-	return gcma_rule(g, list) == GCMA_ADMIT_SELDOM ?
-	       GCMA_SELDOM_RATE * (unsigned long)g->nr_frames : g->nr_frames;
-}
-
 /* May a folio of @list, of @nr pages, take frames of tenants? */
 static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int nr)
 {
@@ -213,11 +203,6 @@ static inline enum gcma_list gcma_sample(u32 hash)
 static inline enum gcma_list gcma_cold(const struct gcma *g, u32 hash)
 {
 	return GCMA_FOLLOW;
-}
-
-static inline unsigned long gcma_cycle(struct gcma *g, enum gcma_list list)
-{
-	return g->nr_frames;
 }
 
 static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int nr)

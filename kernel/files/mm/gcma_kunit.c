@@ -1033,7 +1033,7 @@ static void __init gcma_test_drop(struct kunit *test)
 	/* the entry stays worthless when its frame is lent again */
 	kunit_evict(k, index + 1, 1);
 	KUNIT_EXPECT_EQ(test, kunit_frame(k, index + 1), frame);
-	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
+	KUNIT_EXPECT_FALSE(test, gcma_alive(entry));
 
 	/* by range, as truncation and invalidation do */
 	for (i = 0; i < 4; i++)
@@ -1077,7 +1077,7 @@ static void __init gcma_test_recycle(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t oldest = kunit_index(k, GCMA_FOLLOW);
 	pgoff_t newest;
-	void *entry;
+	void *entry, *shadow;
 
 	k->g->admission = GCMA_ADMIT_ALWAYS;
 	kunit_evict(k, oldest, 1);
@@ -1088,7 +1088,17 @@ static void __init gcma_test_recycle(struct kunit *test)
 	newest = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, newest, 2));
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_recycles), 1);
-	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
+	KUNIT_EXPECT_FALSE(test, gcma_alive(entry));
+	/* its shadow is about that of the newest, but as many evictions older as there are frames */
+	shadow = gcma_shadow(entry);
+	if (!lru_gen_enabled()) {
+		KUNIT_ASSERT_TRUE(test, xa_is_value(shadow) && !gcma_is_tenant(shadow));
+		KUNIT_EXPECT_PTR_EQ(test, shadow,
+				    workingset_older(gcma_shadow(kunit_slot(k, newest)),
+						     KUNIT_PAGES));
+		KUNIT_EXPECT_LT(test, xa_to_value(shadow),
+				xa_to_value(gcma_shadow(kunit_slot(k, newest))));
+	}
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, oldest, 1));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, newest, 2));
 }
