@@ -14,6 +14,8 @@ VARIANTS = (NONE, GCMA, MORE)
 SCAN = f"hot 48 MiB beside a scan of {SCAN_MIB}"
 SMALL_AREAS_MIB = (2, 4)
 SEEDS = {"compile": 6}  # it reads a fifth more or less by chance, also with more memory
+# Of what is found in use: what is in use before, in the mean what evicts it until it is read again
+ACTIVE_MIB, FOUND_MIB, EVICT_MIB, FLOW_MIB = 31, 12, 40, 72
 
 
 def _scan() -> Load:
@@ -69,8 +71,43 @@ def _small(job: str, area_mib: int) -> Load:
     )
 
 
+def _found(passes: int) -> Load:
+    """Pages of which only a shadow tells that they are in use, beside a flow that reads nothing.
+
+    Those that are not found out to be are read again by each pass.
+    """
+    flow = f"{FLOW_MIB} 1 {FLOW_MIB * PAGES}"
+    holes = range(passes + 1)
+    truncate = f"truncate -s {FLOW_MIB}M " + " ".join(f"/disk/hole{n}" for n in holes)
+    ready = (
+        "mkdir /disk/active /disk/found",
+        f"job fill /disk/active {ACTIVE_MIB} 1 >/dev/null",
+        f"job fill /disk/found {FOUND_MIB} 1 >/dev/null",
+        truncate,
+        "echo 1 >/proc/sys/vm/drop_caches",
+        # so that hardly any page is admitted
+        *(f"job pages /disk/hole{n} {flow} >/dev/null" for n in (1, 2)),
+        f"job pages /disk/active {ACTIVE_MIB} 1 {3 * ACTIVE_MIB * PAGES} >/dev/null",
+        f"job pages /disk/found {FOUND_MIB} 1 {FOUND_MIB * PAGES} >/dev/null",
+        f"job pages /disk/hole0 {FLOW_MIB} 1 {EVICT_MIB * PAGES} >/dev/null",
+    )
+    found = f"pages /disk/found {FOUND_MIB} 1 {FOUND_MIB * PAGES}"
+    steps = [step for n in holes[1:] for step in (found, f"pages /disk/hole{n} {flow}")]
+    return Load(
+        f"{FOUND_MIB} MiB found in use beside a flow, area 8, cache 64",
+        8,
+        64,
+        ACTIVE_MIB + FOUND_MIB,
+        "\n".join(ready),
+        (*steps, found),
+        settings=loads.BOTH_LRUS,
+        seeds=3,
+    )
+
+
 LOADS = (
     _scan(),
+    _found(10),
     *(_stream(56, area) for area in SMALL_AREAS_MIB),
     _stream(72, SMALL_AREAS_MIB[1]),
     *(_again(every) for every in (3, 10)),

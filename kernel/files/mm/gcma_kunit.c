@@ -1089,7 +1089,7 @@ static void __init gcma_test_recycle(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, newest, 2));
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_recycles), 1);
 	KUNIT_EXPECT_FALSE(test, gcma_alive(entry));
-	/* its shadow is about that of the newest, but as many evictions older as there are frames */
+	/* its shadow is about that of the newest, older by as many evictions as there are frames */
 	shadow = gcma_shadow(entry);
 	if (!lru_gen_enabled()) {
 		KUNIT_ASSERT_TRUE(test, xa_is_value(shadow) && !gcma_is_tenant(shadow));
