@@ -643,19 +643,15 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
 }
 
 /*
- * How many dirty tenants there may be. Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if there
- * are more left.
+ * How many dirty tenants there may be; what is not in as many frames at the end is put back.
+ * Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if some are left there.
  */
 int gcma_set_dirty_max(struct gcma *g, u32 max)
 {
-	u32 before;
-
 	if (max > g->nr_frames)
 		return -EINVAL;
 	guard(mutex)(&gcma_settings);
-	scoped_guard(spinlock_irqsave, &g->lock) {
-		before = g->dirty_max;
+	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->dirty_max, max);
-	}
-	return max < before ? gcma_drain(g, g->nr_frames - max) : 0;
+	return gcma_drain(g, g->nr_frames - max);
 }
