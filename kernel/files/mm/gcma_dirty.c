@@ -631,12 +631,17 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
 		static_branch_enable(&gcma_dirty_key);
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->swap_policy, GCMA_WRITE_THROUGH);
-	/* Again if a primary moved some while we looked. */
-	do {
+	/* Again if a primary moved some while we looked, or is about to. */
+	for (;;) {
 		ret = gcma_drain(g, g->nr_frames);
 		if (ret)
 			return ret;
-	} while (gcma_nr_dirty(g));
+		if (!gcma_nr_dirty(g))
+			break;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		schedule_timeout_uninterruptible(1);
+	}
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->swap_policy, policy);
 	return 0;
