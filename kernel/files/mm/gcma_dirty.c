@@ -140,6 +140,7 @@ static void *gcma_dirty_own(struct gcma *g, struct address_space *mapping, pgoff
 	}
 	smp_mb__after_atomic(); /* pairs with gcma_revoke() */
 	if (gcma_revoked(g, frame)) {
+		gcma_dirty_clear(g, frame); /* the memory is not ours */
 		gcma_put(g, frame, GCMA_refused_busy);
 		return NULL;
 	}
