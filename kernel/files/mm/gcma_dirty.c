@@ -473,9 +473,16 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 		folio_clear_reclaim(folio);
 }
 
+/* Has somebody a slot for himself just now? Context: the device is there. */
+static bool gcma_slot_held(swp_entry_t slot)
+{
+	/* He may let go of it at any time. */
+	return data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & SWAP_HAS_CACHE;
+}
+
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
- * -ENOMEM if there is no memory, or somebody has the slot for himself just now.
+ * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
@@ -486,7 +493,7 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 					get_task_policy(current), NO_INTERLEAVE_INDEX,
 					&fresh, true);
 	if (!folio)
-		return -ENOMEM;
+		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
 		gcma_count(g, GCMA_put_back, 1);
 		if (write && folio_test_uptodate(folio))
@@ -516,18 +523,20 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 
 	if (policy != GCMA_MOVE_ASIDE && back)
 		ret = gcma_put_back(g, slot, gfp & ~__GFP_DIRECT_RECLAIM, write);
-	if (ret == -ENOMEM && policy != GCMA_WRITE_THROUGH)
+	if (ret && policy != GCMA_WRITE_THROUGH)
 		ret = gcma_move_aside(g, frame, entry, mapping, index);
 	if (!ret && !gcma_is_dirty(g, frame))
 		return 0;
 	if (gcma_drop_unused(g, frame, entry, si, slot))
 		return 0;
-	return ret == -ENOMEM && back ? gcma_put_back(g, slot, gfp, write) : -EAGAIN;
+	if (ret != -ENOMEM)
+		return -EAGAIN;
+	return back ? gcma_put_back(g, slot, gfp, write) : ret;
 }
 
 /*
- * Wait until a frame is not dirty any more, and see to it. Returns 0; -EBUSY if who owns it does
- * not run; -ENOMEM.
+ * Wait until a frame is not dirty any more, and see to it. Returns 0; -EBUSY if who owns it, or
+ * has its slot for himself, does not let go of it; -ENOMEM.
  */
 static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy policy)
 {
@@ -559,7 +568,7 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
 		if (!ret)
 			continue;
 		if (tries++ >= GCMA_DIRTY_TRIES)
-			return -ENOMEM;
+			return ret == -ENOMEM ? -ENOMEM : -EBUSY;
 		schedule_timeout_uninterruptible(1);
 	}
 	return 0;
@@ -577,8 +586,9 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
  * GCMA_DIRTY_TRIES ticks, and as long is waited for who does not run, in each range that
  * is tried.
- * Return: 0; -EBUSY if who copies a page into one of the frames does not run: there may be room
- * elsewhere; -ENOMEM if one of them could be placed nowhere.
+ * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
+ * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere. What was placed
+ * until then stays where it is.
  */
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 {
