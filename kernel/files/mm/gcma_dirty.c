@@ -424,6 +424,28 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 }
 
 /*
+ * The memory of a dirty tenant is bad: leave its shadow, and note that the page was lost. That
+ * takes neither a frame nor memory. Returns 0, or -EAGAIN as gcma_move_aside().
+ */
+static int gcma_leave_lost(struct gcma *g, u32 frame, void *entry,
+			   struct address_space *mapping, pgoff_t index)
+{
+	XA_STATE(xas, &mapping->i_pages, index);
+
+	if (!gcma_claim(entry, &frame, mapping, index))
+		return -EAGAIN;
+	xas_lock_irq(&xas);
+	/* Not if the slot was freed, or a folio was added: see gcma_dirty_load(). */
+	if (xas_load(&xas) == entry) {
+		xas_store(&xas, g->frames[frame].shadow);
+		xas_set_mark(&xas, GCMA_LOST_MARK);
+	}
+	xas_unlock_irq(&xas);
+	gcma_put(g, frame, GCMA_dropped);
+	return 0;
+}
+
+/*
  * Drop a dirty tenant that nobody can need any more: of a slot that is free, but was not given
  * back yet, or that has something else by now. False if it is not so.
  */
@@ -521,6 +543,8 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;
 
+	if (PageHWPoison(gcma_frame_page(g, frame)))
+		return gcma_leave_lost(g, frame, entry, mapping, index);
 	if (policy != GCMA_MOVE_ASIDE && back)
 		ret = gcma_put_back(g, slot, gfp & ~__GFP_DIRECT_RECLAIM, write);
 	if (ret && policy != GCMA_WRITE_THROUGH)
