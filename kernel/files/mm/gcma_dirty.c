@@ -36,6 +36,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mempolicy.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/task.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
 #include <linux/writeback.h>
@@ -495,6 +496,19 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 		folio_clear_reclaim(folio);
 }
 
+#ifdef CONFIG_MEMCG
+/* Whose group is gone is charged to none from here on. Returns what to set again. */
+static struct mem_cgroup *gcma_charge_root(void)
+{
+	return set_active_memcg(root_mem_cgroup);
+}
+#else
+static struct mem_cgroup *gcma_charge_root(void)
+{
+	return NULL;
+}
+#endif
+
 /* Has somebody a slot for himself just now? Context: the device is there. */
 static bool gcma_slot_held(swp_entry_t slot)
 {
@@ -504,16 +518,19 @@ static bool gcma_slot_held(swp_entry_t slot)
 
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
- * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory.
+ * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. If the
+ * group of the page is gone it is nobody's: neither group nor memory policy of this task count.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
+	struct mem_cgroup *memcg = gcma_charge_root();
 	struct folio *folio;
 	bool fresh;
 
 	folio = __read_swap_cache_async(slot, gfp | __GFP_NOWARN,
-					get_task_policy(current), NO_INTERLEAVE_INDEX,
+					get_task_policy(&init_task), NO_INTERLEAVE_INDEX,
 					&fresh, true);
+	set_active_memcg(memcg);
 	if (!folio)
 		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
