@@ -561,8 +561,8 @@ gcma_refusal(const struct address_space *mapping, const struct folio *folio, pgo
 	/* Metadata that is read block by block. */
 	if (!folio_test_uptodate(folio))
 		return GCMA_refused_partial;
-	/* After a failed write a clean page need not be what is on disk. */
-	if (folio_test_hwpoison(folio) || READ_ONCE(mapping->wb_err))
+	/* After a failed write a clean page need not be what is on disk; in swap it is dirty. */
+	if (folio_test_hwpoison(folio) || (!swap && READ_ONCE(mapping->wb_err)))
 		return GCMA_refused_failed;
 	return GCMA_stores;
 }
