@@ -258,12 +258,24 @@ static __always_inline void gcma_wait(unsigned long pfn, unsigned long count)
 	}
 }
 
+/* Memory that failed is left alone. */
+static void gcma_wipe(const struct gcma *g, u32 frame)
+{
+	struct page *page = pfn_to_page(gcma_pfn(g, frame));
+
+	if (!PageHWPoison(page))
+		clear_highpage(page);
+}
+
 static noinline int gcma_revoke_dirty(struct gcma *g, unsigned long frame, unsigned long count)
 {
 	int ret = gcma_evacuate(g, frame, count);
 
-	if (!ret)
-		gcma_wait(gcma_pfn(g, frame), count);
+	gcma_wait(gcma_pfn(g, frame), count);
+	/* The others go, too, and no primary clears their frames. */
+	for (; ret && want_init_on_free() && count--; frame++)
+		if (!gcma_is_dirty(g, frame))
+			gcma_wipe(g, frame);
 	return ret;
 }
 
@@ -289,16 +301,19 @@ static int gcma_revoke(struct cma_reserve *r, unsigned long frame,
 void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 {
 	struct gcma_frame *f = &g->frames[frame];
+	bool dirty = gcma_is_dirty(g, frame);
 	enum gcma_list list;
 
 	gcma_count(g, what, 1);
 	if (what == GCMA_loads && atomic_read(&f->word) & GCMA_SWAP_BIT)
 		gcma_count(g, GCMA_loads_swap, 1);
-	if (want_init_on_free() && gcma_enter(g, frame)) {
-		clear_highpage(pfn_to_page(gcma_pfn(g, frame)));
-		gcma_exit();
+	/* What is dirty is the owner's, whether a primary has come or not. */
+	if (want_init_on_free() && (dirty || gcma_enter(g, frame))) {
+		gcma_wipe(g, frame);
+		if (!dirty)
+			gcma_exit();
 	}
-	if (gcma_is_dirty(g, frame))
+	if (dirty)
 		gcma_dirty_clear(g, frame);
 	scoped_guard(spinlock_irqsave, &g->lock) {
 		list = gcma_list_of(atomic_read(&f->word));
@@ -546,8 +561,8 @@ gcma_refusal(const struct address_space *mapping, const struct folio *folio, pgo
 	/* Metadata that is read block by block. */
 	if (!folio_test_uptodate(folio))
 		return GCMA_refused_partial;
-	/* After a failed write a clean page need not be what is on disk. */
-	if (folio_test_hwpoison(folio) || READ_ONCE(mapping->wb_err))
+	/* After a failed write a clean page need not be what is on disk; in swap it is dirty. */
+	if (folio_test_hwpoison(folio) || (!swap && READ_ONCE(mapping->wb_err)))
 		return GCMA_refused_failed;
 	return GCMA_stores;
 }
@@ -1133,6 +1148,12 @@ bool gcma_give_up(struct address_space *mapping, pgoff_t index)
 		return false;
 	xa_lock_irq(&mapping->i_pages);
 	g = gcma_claim(entry, &frame, mapping, index);
+	if (g && gcma_is_dirty(g, frame)) {
+		/* Stored since we looked, and the generation has wrapped. */
+		gcma_disown(g, frame);
+		xa_unlock_irq(&mapping->i_pages);
+		return false;
+	}
 	if (g && xa_load(&mapping->i_pages, index) == entry)
 		__xa_store(&mapping->i_pages, index, g->frames[frame].shadow, 0);
 	xa_unlock_irq(&mapping->i_pages);

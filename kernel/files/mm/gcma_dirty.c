@@ -36,6 +36,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mempolicy.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/task.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
 #include <linux/writeback.h>
@@ -140,6 +141,7 @@ static void *gcma_dirty_own(struct gcma *g, struct address_space *mapping, pgoff
 	}
 	smp_mb__after_atomic(); /* pairs with gcma_revoke() */
 	if (gcma_revoked(g, frame)) {
+		gcma_dirty_clear(g, frame); /* the memory is not ours */
 		gcma_put(g, frame, GCMA_refused_busy);
 		return NULL;
 	}
@@ -423,6 +425,28 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 }
 
 /*
+ * The memory of a dirty tenant is bad: leave its shadow, and note that the page was lost. That
+ * takes neither a frame nor memory. Returns 0, or -EAGAIN as gcma_move_aside().
+ */
+static int gcma_leave_lost(struct gcma *g, u32 frame, void *entry,
+			   struct address_space *mapping, pgoff_t index)
+{
+	XA_STATE(xas, &mapping->i_pages, index);
+
+	if (!gcma_claim(entry, &frame, mapping, index))
+		return -EAGAIN;
+	xas_lock_irq(&xas);
+	/* Not if the slot was freed, or a folio was added: see gcma_dirty_load(). */
+	if (xas_load(&xas) == entry) {
+		xas_store(&xas, g->frames[frame].shadow);
+		xas_set_mark(&xas, GCMA_LOST_MARK);
+	}
+	xas_unlock_irq(&xas);
+	gcma_put(g, frame, GCMA_dropped);
+	return 0;
+}
+
+/*
  * Drop a dirty tenant that nobody can need any more: of a slot that is free, but was not given
  * back yet, or that has something else by now. False if it is not so.
  */
@@ -472,20 +496,43 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 		folio_clear_reclaim(folio);
 }
 
+#ifdef CONFIG_MEMCG
+/* Whose group is gone is charged to none from here on. Returns what to set again. */
+static struct mem_cgroup *gcma_charge_root(void)
+{
+	return set_active_memcg(root_mem_cgroup);
+}
+#else
+static struct mem_cgroup *gcma_charge_root(void)
+{
+	return NULL;
+}
+#endif
+
+/* Has somebody a slot for himself just now? Context: the device is there. */
+static bool gcma_slot_held(swp_entry_t slot)
+{
+	/* He may let go of it at any time. */
+	return data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & SWAP_HAS_CACHE;
+}
+
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
- * -ENOMEM if there is no memory, or somebody has the slot for himself just now.
+ * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. If the
+ * group of the page is gone it is nobody's: neither group nor memory policy of this task count.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
+	struct mem_cgroup *memcg = gcma_charge_root();
 	struct folio *folio;
 	bool fresh;
 
 	folio = __read_swap_cache_async(slot, gfp | __GFP_NOWARN,
-					get_task_policy(current), NO_INTERLEAVE_INDEX,
+					get_task_policy(&init_task), NO_INTERLEAVE_INDEX,
 					&fresh, true);
+	set_active_memcg(memcg);
 	if (!folio)
-		return -ENOMEM;
+		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
 		gcma_count(g, GCMA_put_back, 1);
 		if (write && folio_test_uptodate(folio))
@@ -513,20 +560,24 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;
 
+	if (PageHWPoison(gcma_frame_page(g, frame)))
+		return gcma_leave_lost(g, frame, entry, mapping, index);
 	if (policy != GCMA_MOVE_ASIDE && back)
 		ret = gcma_put_back(g, slot, gfp & ~__GFP_DIRECT_RECLAIM, write);
-	if (ret == -ENOMEM && policy != GCMA_WRITE_THROUGH)
+	if (ret && policy != GCMA_WRITE_THROUGH)
 		ret = gcma_move_aside(g, frame, entry, mapping, index);
 	if (!ret && !gcma_is_dirty(g, frame))
 		return 0;
 	if (gcma_drop_unused(g, frame, entry, si, slot))
 		return 0;
-	return ret == -ENOMEM && back ? gcma_put_back(g, slot, gfp, write) : -EAGAIN;
+	if (ret != -ENOMEM)
+		return -EAGAIN;
+	return back ? gcma_put_back(g, slot, gfp, write) : ret;
 }
 
 /*
- * Wait until a frame is not dirty any more, and see to it. Returns 0; -EBUSY if who owns it does
- * not run; -ENOMEM.
+ * Wait until a frame is not dirty any more, and see to it. Returns 0; -EBUSY if who owns it, or
+ * has its slot for himself, does not let go of it; -ENOMEM.
  */
 static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy policy)
 {
@@ -558,7 +609,7 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
 		if (!ret)
 			continue;
 		if (tries++ >= GCMA_DIRTY_TRIES)
-			return -ENOMEM;
+			return ret == -ENOMEM ? -ENOMEM : -EBUSY;
 		schedule_timeout_uninterruptible(1);
 	}
 	return 0;
@@ -576,8 +627,9 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
  * GCMA_DIRTY_TRIES ticks, and as long is waited for who does not run, in each range that
  * is tried.
- * Return: 0; -EBUSY if who copies a page into one of the frames does not run: there may be room
- * elsewhere; -ENOMEM if one of them could be placed nowhere.
+ * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
+ * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere. What was placed
+ * until then stays where it is.
  */
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 {
@@ -631,31 +683,32 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
 		static_branch_enable(&gcma_dirty_key);
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->swap_policy, GCMA_WRITE_THROUGH);
-	/* Again if a primary moved some while we looked. */
-	do {
+	/* Again if a primary moved some while we looked, or is about to. */
+	for (;;) {
 		ret = gcma_drain(g, g->nr_frames);
 		if (ret)
 			return ret;
-	} while (gcma_nr_dirty(g));
+		if (!gcma_nr_dirty(g))
+			break;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		schedule_timeout_uninterruptible(1);
+	}
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->swap_policy, policy);
 	return 0;
 }
 
 /*
- * How many dirty tenants there may be. Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if there
- * are more left.
+ * How many dirty tenants there may be; what is not in as many frames at the end is put back.
+ * Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if some are left there.
  */
 int gcma_set_dirty_max(struct gcma *g, u32 max)
 {
-	u32 before;
-
 	if (max > g->nr_frames)
 		return -EINVAL;
 	guard(mutex)(&gcma_settings);
-	scoped_guard(spinlock_irqsave, &g->lock) {
-		before = g->dirty_max;
+	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->dirty_max, max);
-	}
-	return max < before ? gcma_drain(g, g->nr_frames - max) : 0;
+	return gcma_drain(g, g->nr_frames - max);
 }

@@ -2618,6 +2618,40 @@ static void __init gcma_test_alloc_release(struct kunit *test)
 }
 
 #ifdef CONFIG_GCMA_DIRTY
+/* Own a frame for a page that is going to be nowhere else. Returns its entry. */
+static void *kunit_own_dirty(struct kunit *test, u32 frame)
+{
+	struct gcma_kunit *k = test->priv;
+	void *entry;
+
+	scoped_guard(spinlock_irqsave, &k->g->lock) {
+		KUNIT_EXPECT_TRUE(test, gcma_take_frame(k->g, frame));
+		entry = gcma_own(k->g, frame, GCMA_DIRTY, &k->inode.i_data, 0, NULL);
+		set_bit(frame, k->g->dirty);
+		atomic_inc(&k->g->nr_dirty);
+	}
+	return entry;
+}
+
+/* Such a page, which no slot has: it cannot be placed anywhere. */
+static void *kunit_store_dirty(struct kunit *test, u32 frame)
+{
+	struct gcma_kunit *k = test->priv;
+	void *entry = kunit_own_dirty(test, frame);
+
+	gcma_disown(k->g, frame);
+	return entry;
+}
+
+static void kunit_drop_dirty(struct kunit *test, void *entry)
+{
+	struct gcma_kunit *k = test->priv;
+	u32 frame;
+
+	KUNIT_EXPECT_PTR_EQ(test, gcma_claim(entry, &frame, &k->inode.i_data, 0), k->g);
+	gcma_put(k->g, frame, GCMA_refused_busy);
+}
+
 /* Who copies a page into a frame does not get to run: a primary looks elsewhere. */
 static void __init gcma_test_dirty_owner(struct kunit *test)
 {
@@ -2626,12 +2660,7 @@ static void __init gcma_test_dirty_owner(struct kunit *test)
 	u32 frame = 3;
 
 	static_branch_inc(&gcma_dirty_key);
-	scoped_guard(spinlock_irqsave, &k->g->lock) {
-		KUNIT_EXPECT_TRUE(test, gcma_take_frame(k->g, frame));
-		gcma_own(k->g, frame, GCMA_DIRTY, &k->inode.i_data, 0, NULL);
-		set_bit(frame, k->g->dirty);
-		atomic_inc(&k->g->nr_dirty);
-	}
+	kunit_own_dirty(test, frame);
 	page = cma_alloc(&k->cma, 8, 3, true);
 	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 8));
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 8));
@@ -2642,7 +2671,161 @@ static void __init gcma_test_dirty_owner(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 8));
 	static_branch_dec(&gcma_dirty_key);
 }
+
+/* Somebody has a slot for himself: a primary looks elsewhere. */
+static void __init gcma_test_dirty_held(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct page *page;
+	void *entry;
+
+	static_branch_inc(&gcma_dirty_key);
+	entry = kunit_store_dirty(test, 3);
+	page = cma_alloc(&k->cma, 8, 3, true);
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 8));
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 8));
+	KUNIT_EXPECT_EQ(test, gcma_set_swap_policy(k->g, GCMA_PUT_BACK), -EBUSY);
+	KUNIT_EXPECT_EQ(test, k->g->swap_policy, GCMA_WRITE_THROUGH);
+	kunit_drop_dirty(test, entry);
+	static_branch_dec(&gcma_dirty_key);
+}
+
+/* What could not be drained is tried again, whatever the limit was before. */
+static void __init gcma_test_dirty_max(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	void *entry;
+
+	static_branch_inc(&gcma_dirty_key);
+	entry = kunit_store_dirty(test, 3);
+	KUNIT_EXPECT_NE(test, gcma_set_dirty_max(k->g, 16), 0);
+	KUNIT_EXPECT_NE(test, gcma_set_dirty_max(k->g, 16), 0);
+	KUNIT_EXPECT_NE(test, gcma_set_dirty_max(k->g, 17), 0);
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, KUNIT_PAGES - 3), 0);
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, KUNIT_PAGES + 1), -EINVAL);
+	kunit_drop_dirty(test, entry);
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, 16), 0);
+	static_branch_dec(&gcma_dirty_key);
+}
+
+struct kunit_settles {
+	struct timer_list timer;
+	struct gcma *g;
+};
+
+static void kunit_settle(struct timer_list *timer)
+{
+	struct kunit_settles *settles = from_timer(settles, timer, timer);
+
+	atomic_dec(&settles->g->nr_dirty);
+}
+
+/* Who waits for a tenant that is not in sight, as one that is moved is not, can be killed. */
+static void __init gcma_test_dirty_killed(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct kunit_settles settles = { .g = k->g };
+
+	timer_setup_on_stack(&settles.timer, kunit_settle, 0);
+	atomic_inc(&k->g->nr_dirty);
+	mod_timer(&settles.timer, jiffies + HZ / 2);
+	allow_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_EQ(test, gcma_set_swap_policy(k->g, GCMA_WRITE_THROUGH), -EINTR);
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+	KUNIT_EXPECT_EQ(test, gcma_set_swap_policy(k->g, GCMA_WRITE_THROUGH), 0);
+	timer_delete_sync(&settles.timer);
+	destroy_timer_on_stack(&settles.timer);
+}
+
+static bool kunit_gave_up;
+
+static void kunit_give_up(struct gcma_kunit *k)
+{
+	kunit_gave_up = gcma_give_up(&k->inode.i_data, k->index);
+}
+
+/* The tenant that readahead gives up is another one by now, which is nowhere else. */
+static void __init gcma_test_dirty_not_given_up(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct xarray *pages = &k->inode.i_data.i_pages;
+	unsigned int us = 0;
+	u32 frame;
+
+	static_branch_inc(&gcma_dirty_key);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
+	frame = kunit_frame(k, index);
+	kunit_open_aside(test, KUNIT_CLOSED, kunit_give_up);
+	xa_lock_irq(pages);
+	complete(&kunit_aside.go);
+	while (!spin_is_contended(&pages->xa_lock) && us++ < 100000)
+		udelay(1);
+	set_bit(frame, k->g->dirty);
+	atomic_inc(&k->g->nr_dirty);
+	xa_unlock_irq(pages);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_FALSE(test, kunit_gave_up);
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, index));
+	if (gcma_is_dirty(k->g, frame))
+		gcma_dirty_clear(k->g, frame);
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	static_branch_dec(&gcma_dirty_key);
+}
+
+static bool kunit_has(struct gcma_kunit *k, unsigned long frame, u8 pattern)
+{
+	return !memchr_inv(page_address(cma_page(&k->cma, frame)), pattern, PAGE_SIZE);
+}
+
+/* With init_on_free nothing is left of those tenants that went before a range was refused. */
+static void __init gcma_test_refused_cleared(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	bool was = want_init_on_free();
+	unsigned long frame;
+	void *entry;
+
+	static_branch_enable(&init_on_free);
+	static_branch_inc(&gcma_dirty_key);
+	kunit_fill_area(k);
+	entry = kunit_store_dirty(test, 3);
+	memset(page_address(cma_page(&k->cma, 3)), 2, PAGE_SIZE);
+	bitmap_set(k->cma.bitmap, 0, 8);
+	KUNIT_EXPECT_NE(test, cma_reserve_take(&k->cma, gcma_pfn(k->g, 0), 8, GFP_KERNEL), 0);
+	for (frame = 0; frame < 9; frame++)
+		KUNIT_EXPECT_TRUE(test, kunit_has(k, frame, frame == 3 ? 2 : frame == 8));
+	kunit_drop_dirty(test, entry);
+	KUNIT_EXPECT_TRUE(test, kunit_has(k, 3, 0));
+	static_branch_dec(&gcma_dirty_key);
+	if (!was)
+		static_branch_disable(&init_on_free);
+}
 #endif
+
+/* Nobody touches memory that failed, even to clear it. */
+static void __init gcma_test_poison_untouched(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	bool was = want_init_on_free();
+	unsigned long frame;
+
+	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
+		kunit_skip(test, "needs CONFIG_MEMORY_FAILURE");
+
+	static_branch_enable(&init_on_free);
+	kunit_evict(k, index, 1);
+	frame = kunit_frame(k, index);
+	SetPageHWPoison(cma_page(&k->cma, frame));
+	KUNIT_EXPECT_TRUE(test, kunit_forget(k, index));
+	ClearPageHWPoison(cma_page(&k->cma, frame));
+	KUNIT_EXPECT_EQ(test, *(u8 *)page_address(cma_page(&k->cma, frame)), 1);
+	if (!was)
+		static_branch_disable(&init_on_free);
+}
 
 /* An area that could not be activated has a policy and no tenants. */
 static void __init gcma_test_dead_area(struct kunit *test)
@@ -2852,9 +3035,15 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_refused_failed),
 	KUNIT_CASE(gcma_test_refused_large),
 	KUNIT_CASE(gcma_test_poison),
+	KUNIT_CASE(gcma_test_poison_untouched),
 	KUNIT_CASE(gcma_test_alloc_release),
 #ifdef CONFIG_GCMA_DIRTY
 	KUNIT_CASE(gcma_test_dirty_owner),
+	KUNIT_CASE(gcma_test_dirty_held),
+	KUNIT_CASE(gcma_test_dirty_max),
+	KUNIT_CASE(gcma_test_dirty_killed),
+	KUNIT_CASE(gcma_test_dirty_not_given_up),
+	KUNIT_CASE(gcma_test_refused_cleared),
 #endif
 	KUNIT_CASE(gcma_test_dead_area),
 	KUNIT_CASE(gcma_test_quarantine),

@@ -340,7 +340,8 @@ static inline bool gcma_dirty_enabled(void)
  *
  * A large folio is filled if all its pages have tenants.
  *
- * Context: process context, no spinlock held; does not sleep, allocates nothing.
+ * Context: process context, no spinlock held; allocates nothing; sleeps only if the page is
+ * nowhere else, and who owns its frame was preempted.
  * Cost: a look at the slot; if there is a tenant, O(pages of @folio), preemption is off
  * for one page copy at a time.
  * Return: the shadow behind the first tenant, for workingset_refault(), or NULL.

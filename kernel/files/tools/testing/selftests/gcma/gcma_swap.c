@@ -1856,6 +1856,49 @@ static void taken_at_the_limit(void)
 	in_group(no_memory_left);
 }
 
+static void group_new(char letter)
+{
+	snprintf(group, sizeof(group), CGROUP_ROOT "/gcma-swap-%d-%c", getpid(), letter);
+	MUST(mkdir(group, 0700));
+	group_enter();
+}
+
+static void group_leave(void)
+{
+	MUST(write_file(CGROUP_ROOT "/cgroup.procs", "%d", getpid()) ? -1 : 0);
+	close(group_stat);
+	MUST(rmdir(group));
+}
+
+#define GROUP_GOES_US	500000	/* until nothing is charged to a group any more */
+
+/* The group of a primary pays nothing for pages that it puts back, whose own group is gone. */
+static void group_gone(void)
+{
+	unsigned long back, before, charged;
+
+	pages = MAX_PAGES;
+	memory_new();
+	group_new('a');
+	memory_write(0, pages, 1);
+	group_out();
+	dirty_expect(nearly(pages), NO_LIMIT);
+	group_leave();
+	usleep(GROUP_GOES_US);
+	group_new('b');
+	back = counter("put_back");
+	before = group_number("memory.current");
+	take(true);
+	back = counter("put_back") - back;
+	charged = group_number("memory.current");
+	give_back();
+	group_leave();
+	if (back < nearly(pages) || charged > before + BYTES / 4)
+		fail("%lu pages were put back, %lu bytes are charged, and %lu were before", back,
+		     charged, before);
+	memory_check();
+}
+
 static void area_set(const char *name, const char *word)
 {
 	int ret = areas_write(name, "%s", word);
@@ -2299,6 +2342,7 @@ static const struct test settings_tests[] = {
 	{ none_allowed, ANY | SINGLE, NEED_LOADS, "are written if none may be in the area only" },
 	{ more_than_allowed, ANY | SINGLE, NEED_LOADS, "are written that are too many" },
 	{ fewer_allowed, ANY | SINGLE, NEED_STORES, "are in memory when fewer are allowed" },
+	{ group_gone, ANY | SINGLE, NEED_STORES, "of a group that is gone are charged to no other" },
 	{ wrong_words, ANON | SINGLE, NEED_LOADS, "stay where they are when a setting is wrong" },
 	{}
 };
