@@ -534,6 +534,22 @@ static void rental_test_write_noclean(struct kunit *test)
 	folio_put(old);
 }
 
+/* btrfs does not say that it writes. */
+static void rental_test_write_stable(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *new;
+
+	kunit_fill(test, 0, 1);
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_LOCK | FGP_ACCESSED | FGP_CREAT |
+				  FGP_STABLE | FGP_NOWAIT, GFP_NOWAIT);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	folio_unlock(new);
+	folio_put(new);
+}
+
 /* Who must not wait does not for those who change the file's mappings. */
 static void rental_test_nowait_mapped(struct kunit *test)
 {
@@ -842,6 +858,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write),
 	KUNIT_CASE(rental_test_write_large),
 	KUNIT_CASE(rental_test_write_noclean),
+	KUNIT_CASE(rental_test_write_stable),
 	KUNIT_CASE(rental_test_nowait_mapped),
 	KUNIT_CASE(rental_test_write_waits),
 	KUNIT_CASE(rental_test_of_primary),
