@@ -149,13 +149,15 @@ bool __rental_spared(struct folio *folio)
 	return r && rental_has_room(r);
 }
 
-unsigned long __rental_nr_lent(void)
+unsigned long __rental_nr_lent(int nid)
 {
 	unsigned int i, nr = rental_nr();
 	unsigned long sum = 0;
 
 	for (i = 0; i < nr; i++)
-		sum += data_race(rental_areas[i]->nr_lent); /* a sum of numbers that change */
+		if (nid == NUMA_NO_NODE || rental_nid(rental_areas[i]) == nid)
+			/* a sum of numbers that change */
+			sum += data_race(rental_areas[i]->nr_lent);
 	return sum;
 }
 

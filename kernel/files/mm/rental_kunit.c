@@ -158,7 +158,9 @@ static void rental_test_lend(struct kunit *test)
 	}
 	kunit_check(test);
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, 0);
-	KUNIT_EXPECT_GE(test, rental_nr_lent(), KUNIT_FRAMES);
+	KUNIT_EXPECT_GE(test, rental_nr_lent(NUMA_NO_NODE), KUNIT_FRAMES);
+	KUNIT_EXPECT_GE(test, rental_nr_lent(rental_nid(k->r)), KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, rental_nr_lent(MAX_NUMNODES), 0);
 
 	/* full */
 	folio = kunit_alloc(k, 0, false);
