@@ -374,6 +374,17 @@ static void rental_test_pin(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Room is made of other memory, though lent pages could be evicted just as well. */
+static void rental_test_room(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+
+	kunit_fill(test, 0, KUNIT_FRAMES);
+	reclaim_clean_file(NODE_DATA(rental_nid(k->r)), KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, KUNIT_FRAMES);
+}
+
 static void rental_test_adaptive(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
@@ -852,6 +863,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_home_while_taken),
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
+	KUNIT_CASE(rental_test_room),
 	KUNIT_CASE(rental_test_adaptive),
 	KUNIT_CASE(rental_test_adaptive_dirty),
 	KUNIT_CASE(rental_test_on_its_way),
