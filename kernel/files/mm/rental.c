@@ -604,7 +604,7 @@ void __rental_dirtied(struct folio *folio)
  * Move a folio out that cannot be exchanged: as it is, but not while it is written back. The
  * caller's reference is gone.
  */
-static bool rental_migrate(struct folio *folio)
+static bool rental_migrate(struct folio *folio, enum migrate_mode mode)
 {
 	struct migration_target_control mtc = {
 		.nid = folio_nid(folio),
@@ -622,7 +622,7 @@ static bool rental_migrate(struct folio *folio)
 			    folio_nr_pages(folio));
 	folio_put(folio);
 	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
-			   MIGRATE_SYNC_LIGHT, MR_CONTIG_RANGE, NULL))
+			   mode, MR_CONTIG_RANGE, NULL))
 		return true;
 	putback_movable_pages(&list);
 	return false;
@@ -661,7 +661,7 @@ static struct folio *rental_next(const struct rental *r, unsigned long *frame,
 	return NULL;
 }
 
-/* Whoever made a folio dirty may still hold it. */
+/* Whoever made a folio dirty may still hold it: the others do not wait for that. */
 static void rental_clean(struct work_struct *work)
 {
 	struct rental *r = container_of(work, struct rental, clean_work.work);
@@ -671,10 +671,14 @@ static void rental_clean(struct work_struct *work)
 
 	lru_add_drain_all();
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
-		if (folio->mapping && (folio_test_dirty(folio) || folio_test_writeback(folio)))
-			again |= !rental_migrate(folio);
-		else
+		if (!folio->mapping || !(folio_test_dirty(folio) || folio_test_writeback(folio))) {
 			folio_put(folio);
+		} else if (folio_test_locked(folio) || folio_test_writeback(folio)) {
+			folio_put(folio);
+			again = true;
+		} else {
+			again |= !rental_migrate(folio, MIGRATE_ASYNC);
+		}
 		cond_resched();
 	}
 	if (again && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
@@ -899,7 +903,7 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 					     folio_test_writeback(folio));
 			folio_unlock(folio);
 		}
-		moved = stays && rental_migrate(folio);
+		moved = stays && rental_migrate(folio, MIGRATE_SYNC_LIGHT);
 		if (moved)
 			rental_count(r, RENTAL_moved_out, nr);
 		else if (!stays && !dropped)

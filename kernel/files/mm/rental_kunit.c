@@ -139,6 +139,14 @@ static void kunit_put_later(struct rental_kunit *k, struct folio *folio, unsigne
 	schedule_delayed_work(&k->work, msecs_to_jiffies(ms));
 }
 
+/* Unlocks a folio after a while. */
+static int kunit_unlock(void *folio)
+{
+	msleep(300);
+	folio_unlock(folio);
+	return 0;
+}
+
 /* ------ the pool ------------------------------------------------------ */
 
 static void rental_test_lend(struct kunit *test)
@@ -716,6 +724,31 @@ static void rental_test_slipped(struct kunit *test)
 	folio_put(folio);
 }
 
+/* Who moves dirty pages out does not wait for one of them. */
+static void rental_test_slipped_locked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	lru_add_drain_all();
+	folio_lock(folio);
+	folio_mark_dirty(folio);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_slipped), 1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_unlock, folio, "rental-kunit")));
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_TRUE(test, folio_test_locked(folio));
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&k->r->clean_work));
+	folio_wait_locked(folio);
+	folio_put(folio);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	folio_cancel_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
 /* What reclaim would evict */
 static struct folio *kunit_isolated(struct kunit *test, unsigned int order)
 {
@@ -879,6 +912,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_two_faults),
 	KUNIT_CASE(rental_test_slipped),
+	KUNIT_CASE(rental_test_slipped_locked),
 	KUNIT_CASE(rental_test_take_over),
 #ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH
 	KUNIT_CASE(rental_test_flush),
