@@ -898,9 +898,13 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 				rental_count(r, RENTAL_discarded, nr);
 			else
 				try_to_unmap_flush(); /* it can be written to elsewhere */
-			/* mlocked; dirty, of scheme "noclean" or for want of a better way */
+			/*
+			 * mlocked; dirty, of scheme "noclean" or for want of a better way; with
+			 * what its filesystem does not let go of
+			 */
 			stays = !dropped && (folio_mapped(folio) || folio_test_dirty(folio) ||
-					     folio_test_writeback(folio));
+					     folio_test_writeback(folio) ||
+					     folio_has_private(folio));
 			folio_unlock(folio);
 		}
 		moved = stays && rental_migrate(folio, MIGRATE_SYNC_LIGHT);

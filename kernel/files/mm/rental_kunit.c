@@ -33,9 +33,14 @@ struct rental_kunit {
 	struct delayed_work work;
 };
 
+/* What a file keeps of a folio as long as it has it, as a journal does for a while */
+static char kunit_note;
+
 /* As UBIFS does it, of a dirty folio too: its filesystem knows nothing of it then. */
 static bool kunit_release_folio(struct folio *folio, gfp_t gfp)
 {
+	if (folio_get_private(folio) == &kunit_note)
+		return false;
 	folio_detach_private(folio);
 	return true;
 }
@@ -380,6 +385,33 @@ static void rental_test_pin(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 101);
 	cma_release(&k->cma, page, KUNIT_FRAMES);
 	kunit_check(test);
+}
+
+/* What a filesystem does not let go of is moved. */
+static void rental_test_not_released(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+	struct page *page;
+
+	folio_lock(folio);
+	folio_attach_private(folio, &kunit_note);
+	folio_unlock(folio);
+	folio_put(folio);
+	lru_add_drain_all();
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_moved_out), 1);
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	KUNIT_EXPECT_PTR_EQ(test, folio_get_private(folio), (void *)&kunit_note);
+	kunit_check_page(test, folio, 0);
+	folio_detach_private(folio);
+	folio_unlock(folio);
+	folio_put(folio);
 }
 
 /* Room is made of other memory, though lent pages could be evicted just as well. */
@@ -896,6 +928,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_home_while_taken),
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
+	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
 	KUNIT_CASE(rental_test_adaptive),
 	KUNIT_CASE(rental_test_adaptive_dirty),
