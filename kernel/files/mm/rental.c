@@ -709,17 +709,22 @@ static void rental_tell(const struct rental *r, struct folio *folio, const char 
 }
 
 /*
- * Locked: it is being read, or somebody is at it who waits for nothing else. References that
- * are none of the page cache, page tables or private data are somebody's, but for those that are
- * the caller's.
+ * References that are none of the page cache, page tables or private data are somebody's, but
+ * for those that are the caller's.
  */
-static inline bool rental_held(const struct folio *folio, int mine)
+static inline bool rental_referenced(const struct folio *folio, int mine)
 {
 	int refs = folio_ref_count(folio) - mine;
 
 	if (folio->mapping)
 		refs -= folio_nr_pages(folio) + folio_has_private(folio);
-	return refs > 0 && !folio_test_locked(folio) && refs > folio_mapcount(folio);
+	return refs > 0 && refs > folio_mapcount(folio);
+}
+
+/* Locked: it is being read, or somebody is at it who waits for nothing else. */
+static inline bool rental_held(const struct folio *folio, int mine)
+{
+	return !folio_test_locked(folio) && rental_referenced(folio, mine);
 }
 
 /* After a wait: lists of pages that are on their way to the LRU, or about there, are nobody. */
@@ -735,8 +740,17 @@ static bool rental_failed_lately(const struct rental *r)
 	return READ_ONCE(r->held_until) - jiffies - 1 < HZ / 10;
 }
 
-/* Is the page still held because of which a return just failed? cma_alloc() tries many ranges. */
-static bool rental_still_held(const struct rental *r, unsigned long start, unsigned long end)
+static void rental_remember(struct rental *r, unsigned long frame)
+{
+	WRITE_ONCE(r->held, frame);
+	WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+}
+
+/*
+ * Is the page still held, or locked, because of which a return just failed? cma_alloc() tries
+ * many ranges.
+ */
+static bool rental_still_held(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long frame = READ_ONCE(r->held);
 	unsigned int times = 1;
@@ -748,10 +762,12 @@ static bool rental_still_held(const struct rental *r, unsigned long start, unsig
 	folio = rental_get(r, frame);
 	if (!folio)
 		return false;
-	while (rental_held(folio, 1) && times < 10)
+	while ((folio_test_locked(folio) || rental_held(folio, 1)) && times < 10)
 		rental_wait(times++);
-	held = times == 10 && rental_pinned(folio);
+	held = times == 10 && (folio_test_locked(folio) || rental_pinned(folio));
 	folio_put(folio);
+	if (held)
+		rental_remember(r, frame);
 	return held;
 }
 
@@ -763,13 +779,14 @@ static bool rental_on_its_way(const struct folio *folio)
 
 /*
  * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
- * Each folio is waited for until it was once seen without other users than the usual ones.
+ * Each folio is waited for until it was once seen without other users than the usual ones. If it
+ * is locked they may be waiting for that: what stays locked is the next pass's.
  */
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
 	bool again = rental_failed_lately(r);
 	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times = 0;
-	unsigned long frame, begin, waited = 0;
+	unsigned long frame, begin, since, waited = 0;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
@@ -777,22 +794,22 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	for (frame = start; frame < end; frame++) {
 		/* a glance, at what may be something else by now */
 		if (!test_bit(frame, r->lent) ||
-		    !rental_held(page_folio(cma_page(r->cma, frame)), 0))
+		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
 			continue;
 		folio = rental_get(r, frame);
 		if (!folio)
 			continue;
 		begin = jiffies;
-		while (rental_held(folio, 1)) {
-			unsigned int most = rental_on_its_way(folio) ? RENTAL_RETURN_MS : ms;
-
-			if (time_after(jiffies, begin + msecs_to_jiffies(most)) ||
+		since = begin;
+		while (rental_referenced(folio, 1)) {
+			if (folio_test_locked(folio) || rental_on_its_way(folio))
+				since = jiffies;
+			if (time_after(jiffies, since + msecs_to_jiffies(ms)) ||
 			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
-				if (!rental_pinned(folio))
+				if (folio_test_locked(folio) || !rental_pinned(folio))
 					break;
 				rental_tell(r, folio, "held");
-				WRITE_ONCE(r->held, frame);
-				WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+				rental_remember(r, frame);
 				folio_put(folio);
 				return -EBUSY;
 			}
@@ -975,6 +992,7 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 			folio = rental_next(r, &frame, end);
 			if (folio) {
 				rental_tell(r, folio, "does not come home");
+				rental_remember(r, max(start, folio_pfn(folio) - r->cma->base_pfn));
 				folio_put(folio);
 			}
 			ret = -EBUSY;

@@ -387,6 +387,51 @@ static void rental_test_pin(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Nor for one that was locked when it was looked at first. */
+static void rental_test_pin_locked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *pinned;
+
+	kunit_fill(test, 0, 50);
+	pinned = kunit_read(test, 50, 0);
+	lru_add_drain_all();
+	folio_lock(pinned);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_unlock, pinned, "rental-kunit")));
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	folio_wait_locked(pinned);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 0);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 51);
+	folio_put(pinned);
+	kunit_check(test);
+}
+
+/* A page that stays locked is waited for once, and pages are lost for it once. */
+static void rental_test_stays_locked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+	u64 start;
+	int i;
+
+	kunit_fill(test, 1, 50);
+	folio_lock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 50);
+	kunit_fill(test, 1, 50);
+	start = ktime_get_ns();
+	/* the time since the last one counts */
+	for (i = 0; i < 5; i++) {
+		KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+		msleep(30);
+	}
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_RETURN_MS);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 50);
+	folio_unlock(folio);
+	kunit_check(test);
+}
+
 /* What a filesystem does not let go of is moved. */
 static void rental_test_not_released(struct kunit *test)
 {
@@ -928,6 +973,8 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_home_while_taken),
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
+	KUNIT_CASE(rental_test_pin_locked),
+	KUNIT_CASE(rental_test_stays_locked),
 	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
 	KUNIT_CASE(rental_test_adaptive),
