@@ -509,9 +509,15 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* The locks under which its page tables are found may be waited for. */
 	if (nowait && folio_mapped(old))
 		return ERR_PTR(-EAGAIN);
-	/* Reclaim must not wait for somebody who waits for this folio, nor kill for it. */
+	/*
+	 * Reclaim must not wait for somebody who waits for this folio, as filesystems may, nor
+	 * kill for it. Apart from that it tries as for other writes: it only tries the locks of
+	 * folios, and what it waits for else is bounded. A large folio is not worth that much.
+	 */
 	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
-	new = filemap_alloc_folio(gfp | __GFP_NORETRY | __GFP_NOWARN, folio_order(old));
+	gfp |= nowait || folio_order(old) > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY :
+								      __GFP_RETRY_MAYFAIL;
+	new = filemap_alloc_folio(gfp | __GFP_NOWARN, folio_order(old));
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
