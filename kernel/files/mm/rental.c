@@ -149,13 +149,15 @@ bool __rental_spared(struct folio *folio)
 	return r && rental_has_room(r);
 }
 
-unsigned long __rental_nr_lent(void)
+unsigned long __rental_nr_lent(int nid)
 {
 	unsigned int i, nr = rental_nr();
 	unsigned long sum = 0;
 
 	for (i = 0; i < nr; i++)
-		sum += data_race(rental_areas[i]->nr_lent); /* a sum of numbers that change */
+		if (nid == NUMA_NO_NODE || rental_nid(rental_areas[i]) == nid)
+			/* a sum of numbers that change */
+			sum += data_race(rental_areas[i]->nr_lent);
 	return sum;
 }
 
@@ -507,9 +509,15 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* The locks under which its page tables are found may be waited for. */
 	if (nowait && folio_mapped(old))
 		return ERR_PTR(-EAGAIN);
-	/* Reclaim must not wait for somebody who waits for this folio, nor kill for it. */
+	/*
+	 * Reclaim must not wait for somebody who waits for this folio, as filesystems may, nor
+	 * kill for it. Apart from that it tries as for other writes: it only tries the locks of
+	 * folios, and what it waits for else is bounded. A large folio is not worth that much.
+	 */
 	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
-	new = filemap_alloc_folio(gfp | __GFP_NORETRY | __GFP_NOWARN, folio_order(old));
+	gfp |= nowait || folio_order(old) > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY :
+								      __GFP_RETRY_MAYFAIL;
+	new = filemap_alloc_folio(gfp | __GFP_NOWARN, folio_order(old));
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
@@ -602,7 +610,7 @@ void __rental_dirtied(struct folio *folio)
  * Move a folio out that cannot be exchanged: as it is, but not while it is written back. The
  * caller's reference is gone.
  */
-static bool rental_migrate(struct folio *folio)
+static bool rental_migrate(struct folio *folio, enum migrate_mode mode)
 {
 	struct migration_target_control mtc = {
 		.nid = folio_nid(folio),
@@ -620,7 +628,7 @@ static bool rental_migrate(struct folio *folio)
 			    folio_nr_pages(folio));
 	folio_put(folio);
 	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
-			   MIGRATE_SYNC_LIGHT, MR_CONTIG_RANGE, NULL))
+			   mode, MR_CONTIG_RANGE, NULL))
 		return true;
 	putback_movable_pages(&list);
 	return false;
@@ -659,7 +667,7 @@ static struct folio *rental_next(const struct rental *r, unsigned long *frame,
 	return NULL;
 }
 
-/* Whoever made a folio dirty may still hold it. */
+/* Whoever made a folio dirty may still hold it: the others do not wait for that. */
 static void rental_clean(struct work_struct *work)
 {
 	struct rental *r = container_of(work, struct rental, clean_work.work);
@@ -669,10 +677,14 @@ static void rental_clean(struct work_struct *work)
 
 	lru_add_drain_all();
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
-		if (folio->mapping && (folio_test_dirty(folio) || folio_test_writeback(folio)))
-			again |= !rental_migrate(folio);
-		else
+		if (!folio->mapping || !(folio_test_dirty(folio) || folio_test_writeback(folio))) {
 			folio_put(folio);
+		} else if (folio_test_locked(folio) || folio_test_writeback(folio)) {
+			folio_put(folio);
+			again = true;
+		} else {
+			again |= !rental_migrate(folio, MIGRATE_ASYNC);
+		}
 		cond_resched();
 	}
 	if (again && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
@@ -703,17 +715,22 @@ static void rental_tell(const struct rental *r, struct folio *folio, const char 
 }
 
 /*
- * Locked: it is being read, or somebody is at it who waits for nothing else. References that
- * are none of the page cache, page tables or private data are somebody's, but for those that are
- * the caller's.
+ * References that are none of the page cache, page tables or private data are somebody's, but
+ * for those that are the caller's.
  */
-static inline bool rental_held(const struct folio *folio, int mine)
+static inline bool rental_referenced(const struct folio *folio, int mine)
 {
 	int refs = folio_ref_count(folio) - mine;
 
 	if (folio->mapping)
 		refs -= folio_nr_pages(folio) + folio_has_private(folio);
-	return refs > 0 && !folio_test_locked(folio) && refs > folio_mapcount(folio);
+	return refs > 0 && refs > folio_mapcount(folio);
+}
+
+/* Locked: it is being read, or somebody is at it who waits for nothing else. */
+static inline bool rental_held(const struct folio *folio, int mine)
+{
+	return !folio_test_locked(folio) && rental_referenced(folio, mine);
 }
 
 /* After a wait: lists of pages that are on their way to the LRU, or about there, are nobody. */
@@ -729,8 +746,17 @@ static bool rental_failed_lately(const struct rental *r)
 	return READ_ONCE(r->held_until) - jiffies - 1 < HZ / 10;
 }
 
-/* Is the page still held because of which a return just failed? cma_alloc() tries many ranges. */
-static bool rental_still_held(const struct rental *r, unsigned long start, unsigned long end)
+static void rental_remember(struct rental *r, unsigned long frame)
+{
+	WRITE_ONCE(r->held, frame);
+	WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+}
+
+/*
+ * Is the page still held, or locked, because of which a return just failed? cma_alloc() tries
+ * many ranges.
+ */
+static bool rental_still_held(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long frame = READ_ONCE(r->held);
 	unsigned int times = 1;
@@ -742,10 +768,12 @@ static bool rental_still_held(const struct rental *r, unsigned long start, unsig
 	folio = rental_get(r, frame);
 	if (!folio)
 		return false;
-	while (rental_held(folio, 1) && times < 10)
+	while ((folio_test_locked(folio) || rental_held(folio, 1)) && times < 10)
 		rental_wait(times++);
-	held = times == 10 && rental_pinned(folio);
+	held = times == 10 && (folio_test_locked(folio) || rental_pinned(folio));
 	folio_put(folio);
+	if (held)
+		rental_remember(r, frame);
 	return held;
 }
 
@@ -757,13 +785,14 @@ static bool rental_on_its_way(const struct folio *folio)
 
 /*
  * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
- * Each folio is waited for until it was once seen without other users than the usual ones.
+ * Each folio is waited for until it was once seen without other users than the usual ones. If it
+ * is locked they may be waiting for that: what stays locked is the next pass's.
  */
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
 	bool again = rental_failed_lately(r);
 	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times = 0;
-	unsigned long frame, begin, waited = 0;
+	unsigned long frame, begin, since, waited = 0;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
@@ -771,22 +800,22 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	for (frame = start; frame < end; frame++) {
 		/* a glance, at what may be something else by now */
 		if (!test_bit(frame, r->lent) ||
-		    !rental_held(page_folio(cma_page(r->cma, frame)), 0))
+		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
 			continue;
 		folio = rental_get(r, frame);
 		if (!folio)
 			continue;
 		begin = jiffies;
-		while (rental_held(folio, 1)) {
-			unsigned int most = rental_on_its_way(folio) ? RENTAL_RETURN_MS : ms;
-
-			if (time_after(jiffies, begin + msecs_to_jiffies(most)) ||
+		since = begin;
+		while (rental_referenced(folio, 1)) {
+			if (folio_test_locked(folio) || rental_on_its_way(folio))
+				since = jiffies;
+			if (time_after(jiffies, since + msecs_to_jiffies(ms)) ||
 			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
-				if (!rental_pinned(folio))
+				if (folio_test_locked(folio) || !rental_pinned(folio))
 					break;
 				rental_tell(r, folio, "held");
-				WRITE_ONCE(r->held, frame);
-				WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+				rental_remember(r, frame);
 				folio_put(folio);
 				return -EBUSY;
 			}
@@ -892,12 +921,16 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 				rental_count(r, RENTAL_discarded, nr);
 			else
 				try_to_unmap_flush(); /* it can be written to elsewhere */
-			/* mlocked; dirty, of scheme "noclean" or for want of a better way */
+			/*
+			 * mlocked; dirty, of scheme "noclean" or for want of a better way; with
+			 * what its filesystem does not let go of
+			 */
 			stays = !dropped && (folio_mapped(folio) || folio_test_dirty(folio) ||
-					     folio_test_writeback(folio));
+					     folio_test_writeback(folio) ||
+					     folio_has_private(folio));
 			folio_unlock(folio);
 		}
-		moved = stays && rental_migrate(folio);
+		moved = stays && rental_migrate(folio, MIGRATE_SYNC_LIGHT);
 		if (moved)
 			rental_count(r, RENTAL_moved_out, nr);
 		else if (!stays && !dropped)
@@ -965,6 +998,7 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 			folio = rental_next(r, &frame, end);
 			if (folio) {
 				rental_tell(r, folio, "does not come home");
+				rental_remember(r, max(start, folio_pfn(folio) - r->cma->base_pfn));
 				folio_put(folio);
 			}
 			ret = -EBUSY;

@@ -33,9 +33,14 @@ struct rental_kunit {
 	struct delayed_work work;
 };
 
+/* What a file keeps of a folio as long as it has it, as a journal does for a while */
+static char kunit_note;
+
 /* As UBIFS does it, of a dirty folio too: its filesystem knows nothing of it then. */
 static bool kunit_release_folio(struct folio *folio, gfp_t gfp)
 {
+	if (folio_get_private(folio) == &kunit_note)
+		return false;
 	folio_detach_private(folio);
 	return true;
 }
@@ -139,6 +144,14 @@ static void kunit_put_later(struct rental_kunit *k, struct folio *folio, unsigne
 	schedule_delayed_work(&k->work, msecs_to_jiffies(ms));
 }
 
+/* Unlocks a folio after a while. */
+static int kunit_unlock(void *folio)
+{
+	msleep(300);
+	folio_unlock(folio);
+	return 0;
+}
+
 /* ------ the pool ------------------------------------------------------ */
 
 static void rental_test_lend(struct kunit *test)
@@ -158,7 +171,9 @@ static void rental_test_lend(struct kunit *test)
 	}
 	kunit_check(test);
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, 0);
-	KUNIT_EXPECT_GE(test, rental_nr_lent(), KUNIT_FRAMES);
+	KUNIT_EXPECT_GE(test, rental_nr_lent(NUMA_NO_NODE), KUNIT_FRAMES);
+	KUNIT_EXPECT_GE(test, rental_nr_lent(rental_nid(k->r)), KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, rental_nr_lent(MAX_NUMNODES), 0);
 
 	/* full */
 	folio = kunit_alloc(k, 0, false);
@@ -372,6 +387,89 @@ static void rental_test_pin(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Nor for one that was locked when it was looked at first. */
+static void rental_test_pin_locked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *pinned;
+
+	kunit_fill(test, 0, 50);
+	pinned = kunit_read(test, 50, 0);
+	lru_add_drain_all();
+	folio_lock(pinned);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_unlock, pinned, "rental-kunit")));
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	folio_wait_locked(pinned);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 0);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 51);
+	folio_put(pinned);
+	kunit_check(test);
+}
+
+/* A page that stays locked is waited for once, and pages are lost for it once. */
+static void rental_test_stays_locked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+	u64 start;
+	int i;
+
+	kunit_fill(test, 1, 50);
+	folio_lock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 50);
+	kunit_fill(test, 1, 50);
+	start = ktime_get_ns();
+	/* the time since the last one counts */
+	for (i = 0; i < 5; i++) {
+		KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+		msleep(30);
+	}
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_RETURN_MS);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 50);
+	folio_unlock(folio);
+	kunit_check(test);
+}
+
+/* What a filesystem does not let go of is moved. */
+static void rental_test_not_released(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+	struct page *page;
+
+	folio_lock(folio);
+	folio_attach_private(folio, &kunit_note);
+	folio_unlock(folio);
+	folio_put(folio);
+	lru_add_drain_all();
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_moved_out), 1);
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	KUNIT_EXPECT_PTR_EQ(test, folio_get_private(folio), (void *)&kunit_note);
+	kunit_check_page(test, folio, 0);
+	folio_detach_private(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+/* Room is made of other memory, though lent pages could be evicted just as well. */
+static void rental_test_room(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+
+	kunit_fill(test, 0, KUNIT_FRAMES);
+	reclaim_clean_file(NODE_DATA(rental_nid(k->r)), KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, KUNIT_FRAMES);
+}
+
 static void rental_test_adaptive(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
@@ -534,6 +632,22 @@ static void rental_test_write_noclean(struct kunit *test)
 	folio_put(old);
 }
 
+/* btrfs does not say that it writes. */
+static void rental_test_write_stable(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *new;
+
+	kunit_fill(test, 0, 1);
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_LOCK | FGP_ACCESSED | FGP_CREAT |
+				  FGP_STABLE | FGP_NOWAIT, GFP_NOWAIT);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	folio_unlock(new);
+	folio_put(new);
+}
+
 /* Who must not wait does not for those who change the file's mappings. */
 static void rental_test_nowait_mapped(struct kunit *test)
 {
@@ -687,6 +801,31 @@ static void rental_test_slipped(struct kunit *test)
 	folio_put(folio);
 }
 
+/* Who moves dirty pages out does not wait for one of them. */
+static void rental_test_slipped_locked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	lru_add_drain_all();
+	folio_lock(folio);
+	folio_mark_dirty(folio);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_slipped), 1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_unlock, folio, "rental-kunit")));
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_TRUE(test, folio_test_locked(folio));
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&k->r->clean_work));
+	folio_wait_locked(folio);
+	folio_put(folio);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	folio_cancel_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
 /* What reclaim would evict */
 static struct folio *kunit_isolated(struct kunit *test, unsigned int order)
 {
@@ -834,6 +973,10 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_home_while_taken),
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
+	KUNIT_CASE(rental_test_pin_locked),
+	KUNIT_CASE(rental_test_stays_locked),
+	KUNIT_CASE(rental_test_not_released),
+	KUNIT_CASE(rental_test_room),
 	KUNIT_CASE(rental_test_adaptive),
 	KUNIT_CASE(rental_test_adaptive_dirty),
 	KUNIT_CASE(rental_test_on_its_way),
@@ -842,12 +985,14 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write),
 	KUNIT_CASE(rental_test_write_large),
 	KUNIT_CASE(rental_test_write_noclean),
+	KUNIT_CASE(rental_test_write_stable),
 	KUNIT_CASE(rental_test_nowait_mapped),
 	KUNIT_CASE(rental_test_write_waits),
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_two_faults),
 	KUNIT_CASE(rental_test_slipped),
+	KUNIT_CASE(rental_test_slipped_locked),
 	KUNIT_CASE(rental_test_take_over),
 #ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH
 	KUNIT_CASE(rental_test_flush),

@@ -27,7 +27,7 @@ static inline bool rental_enabled(void)
 
 bool __rental_lent(const struct page *page);
 bool __rental_spared(struct folio *folio);
-unsigned long __rental_nr_lent(void);
+unsigned long __rental_nr_lent(int nid);
 unsigned long __rental_nr_spared(int nid);
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp,
 			     unsigned int order, bool write);
@@ -140,10 +140,10 @@ static inline bool rental_take_over(struct folio *folio)
 	return rental_enabled() && __rental_take_over(folio);
 }
 
-/* Pages of the page cache that cannot become dirty where they are */
-static inline unsigned long rental_nr_lent(void)
+/* Pages of the node's, or NUMA_NO_NODE, page cache that cannot become dirty where they are */
+static inline unsigned long rental_nr_lent(int nid)
 {
-	return rental_enabled() ? __rental_nr_lent() : 0;
+	return rental_enabled() ? __rental_nr_lent(nid) : 0;
 }
 
 /* Pages on the node's LRU lists, at most, for which rental_spared() is true */
