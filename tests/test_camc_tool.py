@@ -214,6 +214,36 @@ def test_show_what_is_loaded(machine: Machine) -> None:
     assert machine.output("map") == machine.output("map", "show")
 
 
+MANY = "map big\nregion 0-40000000 node 1023\n" + "".join(
+    f"bank {1 << bit:x}\n" for bit in range(12, 28)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MANY, "1024 nodes with 16 bits of color: there are at most 1024 colors"),
+        (MANY.replace("1023", "0"), "1 nodes with 16 bits of color: there are at most"),
+        (MAP + "bank 3000\n", "rank-deficient: mask 3 is the XOR of mask 1, 2"),
+        (MAP.replace("40000000", "40000001"), "are multiples of 4 MiB"),
+        (MAP.replace("40000000", "all"), "END is all: where memory ends is not known"),
+    ],
+)
+def test_what_is_loaded_is_no_kernels(machine: Machine, text: str, message: str) -> None:
+    """CAMC_ROOT has what somebody wrote there."""
+    machine.kernel(4, text=text)
+    owners(machine)
+    process(machine, ALL_RIGHT)
+    for call in (["map", "show"], ["check", "12"]):
+        error = machine.error(*call)
+        assert error.startswith("the loaded map: ") and message in error
+
+
+def test_show_a_map_of_nodes_only(machine: Machine) -> None:
+    machine.kernel(1, text="map one\nregion 0-40000000\n")
+    assert machine.output("map", "show").endswith("1 colors with 1 GiB of memory each\n")
+
+
 @pytest.mark.parametrize(
     ("vendor", "family", "model", "needed"),
     [

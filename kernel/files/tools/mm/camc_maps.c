@@ -430,6 +430,25 @@ static int explain_need(void)
 	return 0;
 }
 
+/*
+ * The map that is loaded; false: none is. The kernel has checked its own, but not what CAMC_ROOT
+ * has. Without masks there is nothing to eliminate.
+ */
+static bool read_loaded(void)
+{
+	static const struct camc_chipset none;
+	char *text = has_camc() ? read_text(path_of(SYSFS "map")) : NULL;
+	bool some = text && *text;
+
+	if (some && (map_parse(&map, text, error) ||
+		     map_place(&map, NULL, &none, page_shift(), error) ||
+		     map_check(&map, NULL, page_shift(), error) ||
+		     (map_bits(&map) && map_eliminate(&map, page_shift(), error))))
+		die("the loaded map: %s", error);
+	free(text);
+	return some;
+}
+
 static int map_show(const char *name)
 {
 	char *text;
@@ -440,14 +459,8 @@ static int map_show(const char *name)
 		show_map(known);
 		return 0;
 	}
-	text = has_camc() ? read_text(path_of(SYSFS "map")) : NULL;
-	if (!text || !*text) {
-		free(text);
+	if (!read_loaded())
 		return explain_need();
-	}
-	if (map_parse(&map, text, error))
-		die("the loaded map: %s", error);
-	free(text);
 	known = read_memory() && !map_count(&map, &memory, page_shift(), &counts, error);
 	show_map(known);
 	return 0;
@@ -583,12 +596,8 @@ const struct camc_map *map_to_check(void)
 		return &map;
 	}
 	need_camc();
-	text = read_text(path_of(SYSFS "map"));
-	if (!text || !*text)
+	if (!read_loaded())
 		die("no address map is loaded: camc map load MAP, or give one by --map");
-	if (map_parse(&map, text, error))
-		die("the loaded map: %s", error);
-	free(text);
 	return &map;
 }
 
