@@ -84,7 +84,7 @@ def test_prefill(machine: Machine) -> None:
         (["--banks", "1024"], "--banks 1024: 1024: a list of colors as 0,4-7, each below 1024"),
         (["--banks", "3-1"], "--banks 3-1: 3-1: a list of colors"),
         (["--banks", "1,,2"], "--banks 1,,2: : a list of colors"),
-        (["--banks", ""], "--banks : "),
+        (["--banks", ""], "--banks : it is empty: a list of colors as 0,4-7"),
         (["--banks", "1,x"], "--banks 1,x: x: a list of colors"),
         (["--banks", "1-"], "--banks 1-: 1-: a list of colors"),
         (["--banks", "1", "--colors", "1"], "--colors is how many, --banks is which: choose one"),
@@ -388,8 +388,30 @@ def test_check_by_a_map_and_colors_of_ones_own(machine: Machine) -> None:
     assert machine.run("check", "--map", path, "--colors", "0", "12").returncode == 1
     assert machine.run("check", "--map", path, "--colors", "0-1", "12").returncode == 0
     assert "has no colors: give some by --colors" in machine.error("check", "--map", path, "12")
-    message = "--colors x: x: a list of colors"
-    assert message in machine.error("check", "--map", path, "--colors", "x", "12")
+    for colors, bad in (("x", "x"), ("", "it is empty")):
+        message = f"--colors {colors}: {bad}: a list of colors"
+        assert message in machine.error("check", "--map", path, "--colors", colors, "12")
+
+
+def test_check_tells_memory_outside_of_the_map(machine: Machine) -> None:
+    """Only what /proc/iomem calls no memory is of devices."""
+    owners(machine)
+    process(machine, {**ALL_RIGHT, 0x7F0000001000: PRESENT | 0x50000})
+    answer = machine.run("check", "12")
+    assert (answer.returncode, answer.stderr) == (0, "") and "of devices: 1" in answer.stdout
+    machine.memory([(0, GIB), (0x50000000, 0x60000000)])
+    answer = machine.run("check", "12")
+    assert answer.returncode == 1 and "of memory outside of the map: 1" in answer.stdout
+    told = json.loads(machine.run("check", "--json", "12").stdout)
+    assert (told["total"]["wrong"], told["unmapped"], told["outside"]) == (1, 1, 0)
+    assert told["kinds"]["stack"]["wrong"] == 1
+    machine.write("proc/iomem", "00000000-00000000 : System RAM\n")
+    message = "pages are outside of the map, of memory or of devices: /proc/iomem hides"
+    assert message in machine.error("check", "12")
+    (machine.root / "proc/iomem").unlink()
+    assert "/proc/iomem: No such file" in machine.error("check", "12")
+    process(machine, ALL_RIGHT)
+    assert machine.run("check", "12").returncode == 0
 
 
 def test_threads_may_have_sets_of_their_own(machine: Machine) -> None:

@@ -215,6 +215,7 @@ void print_json_list(const struct set *set)
 	}
 	putchar(']');
 }
+	snprintf(bad, size, "it is empty");
 
 /* /proc/camc: who has what */
 
