@@ -81,5 +81,6 @@ const struct camc_map *map_to_check(void);
 int map_command(int argc, char **argv);
 int check_process(const char *pid);
 noreturn void usage(FILE *file);
+bool is_memory(u64 address);
 
 #endif /* CAMC_H */

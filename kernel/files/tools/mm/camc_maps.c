@@ -584,6 +584,21 @@ static int map_dump(void)
 		die("there is no PCI device 00:18.1 or above");
 	return 0;
 }
+/* Is there memory at this address? Dies if that is not known. */
+bool is_memory(u64 address)
+{
+	static bool known;
+	unsigned int i;
+
+	if (!known && !read_memory())
+		die("pages are outside of the map, of memory or of devices: %s", error);
+	known = true;
+	for (i = 0; i < memory.ranges; i++)
+		if (address >= memory.range[i].start && address < memory.range[i].end)
+			return true;
+	return false;
+}
+
 
 /* The map to check by: a file's, or the one that is loaded. */
 const struct camc_map *map_to_check(void)
