@@ -478,6 +478,19 @@ def test_top(machine: Machine) -> None:
     }
 
 
+def test_names_are_escaped(machine: Machine) -> None:
+    """They are the tasks' own choice: for terminals, and for readers of JSON."""
+    name = b"\x1b[2J\x07\x7f \xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82 \xff\xc3 \xc2\x9b \xed\xa0\x80"
+    machine.write("proc/camc", b"set 7 spill 1\ntask 12 12 7 1 " + name + b"\n")
+    plain = "\\x1b[2J\\x07\\x7f ä€🙂 \\xff\\xc3 \\xc2\\x9b \\xed\\xa0\\x80"
+    assert machine.output("top").endswith(f"  {plain}\n")
+    told = json.loads(machine.output("top", "--json"))["sets"][0]["processes"][0]["name"]
+    assert told == "\x1b[2J\x07\x7f ä€🙂 \ufffd\ufffd \ufffd\ufffd \ufffd\ufffd\ufffd"
+    call = ("run", "--banks", "1", "--", "true")
+    message = machine.error(*call, status=125, CAMC_FAKE_ERRNO=str(errno.EBUSY))
+    assert f"process 12 ({plain}) has color 1" in message
+
+
 def test_top_of_nobody(machine: Machine) -> None:
     assert json.loads(machine.output("top", "--json"))["sets"] == []
     assert len(machine.output("top", "--once").splitlines()) == 2

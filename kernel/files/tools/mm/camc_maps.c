@@ -451,7 +451,6 @@ static bool read_loaded(void)
 
 static int map_show(const char *name)
 {
-	char *text;
 	bool known;
 
 	if (name) {
@@ -584,6 +583,7 @@ static int map_dump(void)
 		die("there is no PCI device 00:18.1 or above");
 	return 0;
 }
+
 /* Is there memory at this address? Dies if that is not known. */
 bool is_memory(u64 address)
 {
@@ -599,12 +599,10 @@ bool is_memory(u64 address)
 	return false;
 }
 
-
 /* The map to check by: a file's, or the one that is loaded. */
 const struct camc_map *map_to_check(void)
 {
 	bool known;
-	char *text;
 
 	if (options.map) {
 		prepare(options.map, false, &known, stderr);
