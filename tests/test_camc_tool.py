@@ -63,7 +63,7 @@ def test_prefill(machine: Machine) -> None:
     assert answer.stdout == "hello\n"
     assert [line[0] for line in asked(machine)] == [SET, FILL]
     assert asked(machine)[1][4] == "256"
-    message = "--prefill: these colors have 255 free pages, not 256: take more colors"
+    message = "--prefill: got 255 free pages of these colors, not 256: see camc(8) for why"
     call = ("run", "--prefill", "1M", "echo", "hello")
     assert machine.error(*call, status=125, CAMC_FAKE_PAGES="255") == message
     for size in ("0", "", "1T", "-1", "1KK", "123456789012345678"):

@@ -723,6 +723,14 @@ out:
 	return page;
 }
 
+/* Whatever others have collected, each color may have its share of what may be on lists. */
+static bool camc_has_enough(const struct camc_zone *cz, unsigned int color)
+{
+	unsigned long nr = cz->lists[CAMC_ANY][color].nr + cz->lists[CAMC_CMA][color].nr;
+
+	return cz->nr >= cz->max && nr >= cz->total[color] / CAMC_KEEP;
+}
+
 /*
  * Take a page of the task's colors that is being freed. While memory is short it goes to all. One
  * that stays on a per-CPU list keeps its
@@ -732,16 +740,17 @@ out:
 static bool camc_take(struct zone *zone, struct page *page)
 {
 	struct camc_zone *cz = zone->camc;
+	unsigned int color = camc_color(page);
 	int mt = get_pageblock_migratetype(page);
 
 	/* What is isolated has ways of its own. */
 	if (is_migrate_isolate(mt))
 		return false;
-	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) || cz->nr >= cz->max ||
-	    camc_lists_disabled(zone) || camc_is_short(zone)) {
+	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) ||
+	    camc_has_enough(cz, color) || camc_lists_disabled(zone) || camc_is_short(zone)) {
 		camc_buddy_free(zone, page, mt);
 	} else {
-		camc_list_add(zone, page, camc_color(page), mt);
+		camc_list_add(zone, page, color, mt);
 		cz->stats[CAMC_RETURNED]++;
 	}
 	__count_vm_event(PGFREE);
@@ -961,37 +970,34 @@ static unsigned long camc_nr_listed(const struct camc_zone *cz, const unsigned l
 }
 
 /*
- * Have @nr pages of the colors on the lists, as far as there are, and the lists may have: how many
- * there are then. May sleep.
+ * Have @nr pages of the colors on the lists, as far as there are: how many there are then. Of each
+ * zone, a set may have as many as all together keep of what they free. May sleep.
  */
 unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 {
+	unsigned int tries, most = bitmap_weight(colors, camc_map->nr_colors);
 	unsigned long flags, sum = 0, here;
 	struct zone *zone;
-	unsigned int tries;
 
 	for_each_populated_zone(zone) {
 		struct camc_zone *cz = zone->camc;
 		struct camc_wish wish = { .color = 0, .colors = colors };
 		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
 
-		while (more) {
+		/* all of them in turn, until one after the other had none */
+		for (tries = 0; more; ) {
 			here = camc_nr_listed(cz, colors);
 			spin_lock_irqsave(&zone->lock, flags);
-			more = sum + here < nr && cz->nr < cz->max && !camc_lists_disabled(zone) &&
-			       !fatal_signal_pending(current) &&
+			more = sum + here < nr && here < cz->max && tries < most &&
+			       !camc_lists_disabled(zone) && !fatal_signal_pending(current) &&
 			       !camc_is_short(zone);
-			/* all of them in turn, until one after the other had none */
-			for (tries = 0; more && tries < camc_map->nr_colors; tries++) {
+			if (more) {
 				wish.color = find_next_bit(colors, camc_map->nr_colors,
 							   wish.color + 1);
 				if (wish.color >= camc_map->nr_colors)
 					wish.color = find_first_bit(colors, camc_map->nr_colors);
-				if (camc_refill(zone, &wish, &flags))
-					break;
-				camc_breathe(zone, &flags);
+				tries = camc_refill(zone, &wish, &flags) ? 0 : tries + 1;
 			}
-			more = more && tries < camc_map->nr_colors;
 			spin_unlock_irqrestore(&zone->lock, flags);
 			if (!more)
 				sum += here;

@@ -174,7 +174,7 @@ struct camc_list {
  * @has: of which colors the zone has memory at all
  * @total: how many pages of each, used or not
  * @nr: pages on all lists
- * @max: from how many on freed pages do not come to the lists
+ * @max: how many of what is freed are kept by all, and collected by one set
  * @watch: colors that a search began for of which nothing was freed since
  * @scarce: those of @watch that a refill did not find
  * @empty: those of @watch that a search did not find

@@ -80,7 +80,7 @@ static void fill_pages(struct camc_policy *policy, u64 bytes)
 	if (prctl(PR_CAMC, CAMC_FILL, policy, sizeof(*policy), 0))
 		die("--prefill: %s", strerror(errno));
 	if (policy->nr_pages < pages)
-		die("--prefill: these colors have %u free pages, not %llu: take more colors",
+		die("--prefill: got %u free pages of these colors, not %llu: see camc(8) for why",
 		    policy->nr_pages, pages);
 }
 

@@ -1591,6 +1591,35 @@ static void test_fill(void)
 	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
 }
 
+/* Who has collected all that he may has taken nothing of what others may. */
+static void test_fill_others(void)
+{
+	struct camc_policy policy = { .nr_pages = 1 << 30 };
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	on_node = 0;
+	MUST(pipe(ready));
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(setresuid(65534, 65534, 65534));
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		set_auto(BANKS / 2, 0);
+		MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+		MUST(write(ready[1], "", 1));
+		pause();
+	}
+	EXPECT(read(ready[0], &byte, 1) == 1);
+	set_auto(2, 0);
+	policy.nr_pages = 512;
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	kill(pid, SIGKILL);
+	wait_for(pid);
+	if (policy.nr_pages < 512)
+		fail("only %u pages are left to collect", policy.nr_pages);
+}
+
 /* The next memory block that has only movable pages, and is online, or -1 */
 static int movable_block(int i)
 {
@@ -1858,6 +1887,7 @@ static const struct {
 	{ test_cgroup, "programs in a cgroup have its colors" },
 	{ test_proc, "/proc/camc tells who has what" },
 	{ test_fill, "pages on color lists are free memory" },
+	{ test_fill_others, "who has collected pages leaves others theirs" },
 	{ test_offline, "memory goes offline while pages of it are collected" },
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
