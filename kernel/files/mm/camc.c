@@ -881,8 +881,8 @@ static unsigned long camc_drain_list(struct zone *zone, unsigned int kind, unsig
 		struct page *page = list_last_entry(&list->pages, struct page, pcp_list);
 
 		camc_list_del(cz, page, kind, color);
-		if (!PageHWPoison(page))
-			camc_buddy_free(zone, page, get_pageblock_migratetype(page));
+		/* Also a broken one: memory_failure() drains, and looks for it there. */
+		camc_buddy_free(zone, page, get_pageblock_migratetype(page));
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
 			cond_resched();

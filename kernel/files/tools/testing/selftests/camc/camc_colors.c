@@ -42,6 +42,7 @@
 #define SYS		"/sys/kernel/mm/camc/"
 #define CGROUPS		"/tmp/camc/cgroups"
 #define CGROUP		CGROUPS "/camc"
+#define HARD_OFFLINE	"/sys/devices/system/memory/hard_offline_page"
 #define BLOCK		"/sys/devices/system/memory/memory%d"
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
@@ -1687,6 +1688,75 @@ static void test_offline(void)
 	EXPECT(went > 0);
 }
 
+/* Memory that does not go offline after all is back at once, for who had found none left. */
+static void test_back(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	size_t size = MIB(1024);
+	char *pinned = room(page), *at = room(size), *again = room(MIB(1));
+	struct iovec iov = { pinned, page };
+	char path[128], text[64];
+	unsigned long long bytes;
+	int ends[2], block;
+	pid_t pid;
+
+	if (movable_block(-1) < 0)
+		skip("no memory block that can go offline");
+	touch(pinned, page);
+	MUST(get("/sys/devices/system/memory/block_size_bytes", text, sizeof(text)));
+	bytes = strtoull(text, NULL, 16);
+	block = (pfn_at(open_pagemap(), pinned) << 12) / bytes;
+	snprintf(path, sizeof(path), BLOCK "/valid_zones", block);
+	MUST(get(path, text, sizeof(text)));
+	if (strncmp(text, "Movable", 7))
+		skip("a page that is not of such a block");
+	snprintf(path, sizeof(path), BLOCK "/state", block);
+	MUST(pipe(ends));
+	MUST(vmsplice(ends[1], &iov, 1, 0));
+	sigaction(SIGALRM, &action, NULL);
+	pid = MUST(fork());
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		EXPECT(put(path, "offline") == -1);
+		_exit(errno != EINTR);
+	}
+	usleep(500000);
+	MUST(get(path, text, sizeof(text)));
+	if (strcmp(text, "going-offline\n"))
+		printf("# the block is %s", text);
+	if (waitpid(pid, NULL, WNOHANG))
+		skip("the block does not try to go offline");
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, size);
+	/* It is found that there are none, anew: this is believed for a second. */
+	usleep(1200000);
+	touch_to_the_end(again, MIB(1));
+	kill(pid, SIGALRM);
+	CHILD_OK(pid);
+	EXPECT(touch_to_the_end(again, MIB(1)) == MIB(1) / page);
+}
+
+/* A page that breaks while it is on a color list goes out of use, as any free page does. */
+static void test_broken(void)
+{
+	long broken = field("/proc/meminfo", "HardwareCorrupted:");
+	int pagemap = open_pagemap();
+	char *at = room(MIB(1));
+	char address[32];
+
+	if (access(HARD_OFFLINE, W_OK))
+		skip("no CONFIG_MEMORY_FAILURE");
+	set_auto(1, 0);
+	touch(at, MIB(1));
+	snprintf(address, sizeof(address), "%#llx",
+		 (unsigned long long)pfn_at(pagemap, at) << 12);
+	munmap(at, MIB(1));
+	EXPECT(stat_of("free") > 128);
+	MUST(put(HARD_OFFLINE, address));
+	EXPECT(field("/proc/meminfo", "HardwareCorrupted:") == broken + (long)page / 1024);
+	touch(room(MIB(2)), MIB(2));
+}
+
 static void test_warm(void)
 {
 	size_t size = some() / 4;
@@ -1905,6 +1975,8 @@ static const struct {
 	{ test_cma, "pages that CMA moves keep their colors" },
 	{ test_node, "colors of another node" },
 	{ test_churn, "nothing is lost in a race of tasks, drains and compaction" },
+	{ test_back, "memory that stays online is back at once" },
+	{ test_broken, "a page that breaks on a color list goes out of use" },
 };
 
 static void find_nodes(void)
