@@ -310,6 +310,15 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 	task->camc_colors = set ? set->colors : NULL;
 }
 
+/* khugepaged has to leave the process alone: the kernel's threads have no colors. */
+static void camc_disable_thp(struct mm_struct *mm)
+{
+	mmap_write_lock(mm);
+	if (!test_and_set_bit(MMF_DISABLE_THP, &mm->flags))
+		set_bit(MMF_CAMC_NO_THP, &mm->flags);
+	mmap_write_unlock(mm);
+}
+
 /* Where fork cannot fail any more. A child by vfork() shares until execve(), as a thread does. */
 void camc_fork(struct task_struct *child, unsigned long clone_flags)
 {
@@ -322,6 +331,11 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags)
 	if (set)
 		refcount_inc(&set->ref);
 	camc_attach(child, set);
+	/* as its parent, and nobody else sees it yet */
+	if (set && !(clone_flags & CLONE_VM) && test_bit(MMF_CAMC_NO_THP, &current->mm->flags)) {
+		set_bit(MMF_DISABLE_THP, &child->mm->flags);
+		set_bit(MMF_CAMC_NO_THP, &child->mm->flags);
+	}
 }
 
 static void camc_change(struct task_struct *task, struct camc_set *set)
@@ -397,17 +411,14 @@ void camc_exec_failed(void)
 	camc_change(current, NULL);
 }
 
-/*
- * The task has its new address space, whose pages khugepaged has to leave alone: the kernel's
- * threads have no colors.
- */
+/* The task has its new address space. */
 void __camc_exec(void)
 {
 	/* What does not outlast the old program makes place for the colors of its cgroup. */
 	if (current->camc_borrowed || !(current->camc->flags & CAMC_EXEC))
 		camc_change(current, camc_memcg_get());
 	if (current->camc)
-		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+		camc_disable_thp(current->mm);
 }
 
 /* ------ prctl, mmap ----------------------------------------------------- */
@@ -442,7 +453,7 @@ static long camc_set_current(struct camc_policy *policy, void __user *user)
 	}
 	camc_change(current, set);
 	if (current->mm)
-		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+		camc_disable_thp(current->mm);
 	return 0;
 }
 
@@ -518,7 +529,7 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 		current->camc_failed = false;
 		current->camc_borrowed = false;
 		if (set)
-			set_bit(MMF_DISABLE_THP, &current->mm->flags);
+			camc_disable_thp(current->mm);
 	}
 	if (old)
 		camc_set_put(old);

@@ -13,6 +13,7 @@
 #include <linux/pagevec.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/sched/coredump.h>
 #include <uapi/linux/camc.h>
 
 struct mem_cgroup;
@@ -148,6 +149,24 @@ static inline vm_fault_t camc_fault(vm_fault_t fault)
 	return fault;
 }
 
+/*
+ * In mm->flags, behind those of <linux/sched/coredump.h>: MMF_DISABLE_THP is set for the colors
+ * alone. A new address space, by fork() or execve(), has it if it is a colored task's.
+ */
+#define MMF_CAMC_NO_THP		32
+
+/* What of the flags a new address space may inherit */
+static inline unsigned long camc_mm_flags(unsigned long flags)
+{
+	return flags & BIT(MMF_CAMC_NO_THP) ? flags & ~BIT(MMF_DISABLE_THP) : flags;
+}
+
+/* The program itself chooses; mmap_lock is held for writing. */
+static inline void camc_thp_chosen(struct mm_struct *mm)
+{
+	clear_bit(MMF_CAMC_NO_THP, &mm->flags);
+}
+
 static inline void camc_exit(struct task_struct *task)
 {
 	if (unlikely(task->camc))
@@ -225,6 +244,8 @@ static inline void camc_exit(struct task_struct *task) { }
 static inline void camc_fault_begin(void) { }
 static inline bool camc_exec_begin(void) { return false; }
 static inline void camc_exec_failed(void) { }
+static inline unsigned long camc_mm_flags(unsigned long flags) { return flags; }
+static inline void camc_thp_chosen(struct mm_struct *mm) { }
 static inline void camc_exec(void) { }
 static inline void camc_memcg_reset(struct mem_cgroup *memcg) { }
 static inline unsigned long camc_nr_free(void) { return 0; }

@@ -753,6 +753,55 @@ static void test_huge(void)
 	expect_pure(at, size);
 }
 
+static int thp_is_disabled(void)
+{
+	return MUST(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
+}
+
+/* Are they disabled in a child, and in the program that it starts? */
+static void expect_thp_disabled(int child, const char *program)
+{
+	pid_t pid = MUST(fork());
+
+	if (!pid) {
+		EXPECT(thp_is_disabled() == child);
+		execl("/tmp/camc/inspected", "inspected", "--thp", program, NULL);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+}
+
+/* A process has no huge pages for its colors, or because it said so, which is inherited. */
+static void test_huge_inherited(void)
+{
+	char *const argv[] = { "inspected", "--thp", "0", NULL };
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	copy_program("/tmp/camc/inspected");
+	EXPECT(!thp_is_disabled());
+	set_auto(1, 0);
+	EXPECT(thp_is_disabled());
+	expect_thp_disabled(0, "0");
+	EXPECT(!posix_spawn(&pid, "/tmp/camc/inspected", NULL, NULL, argv, environ));
+	CHILD_OK(pid);
+	set_auto(1, CAMC_FORK);
+	expect_thp_disabled(1, "0");
+	set_auto(1, CAMC_FORK | CAMC_EXEC);
+	expect_thp_disabled(1, "1");
+	clear_colors();
+	EXPECT(thp_is_disabled());
+	expect_thp_disabled(0, "0");
+	MUST(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
+	expect_thp_disabled(1, "1");
+	set_auto(1, 0);
+	expect_thp_disabled(1, "1");
+	MUST(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0));
+	expect_thp_disabled(0, "0");
+	unlink("/tmp/camc/inspected");
+}
+
 /* Who has no colors makes no huge page of what he shares with a task that has some. */
 static void test_huge_shared(void)
 {
@@ -1949,6 +1998,7 @@ static const struct {
 	{ test_vfork_mmap, "colors that a vforked child takes outlast execve()" },
 	{ test_huge, "there are no huge pages" },
 	{ test_huge_shared, "what colored tasks share with others becomes no huge page" },
+	{ test_huge_inherited, "a process that is not colored inherits no lack of huge pages" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
@@ -2038,6 +2088,8 @@ int main(int argc, char **argv)
 	const char *only = argc > 1 ? argv[1] : NULL;
 
 	page = sysconf(_SC_PAGESIZE);
+	if (argc == 3 && !strcmp(argv[1], "--thp"))
+		return thp_is_disabled() != atoi(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "--has")) {
 		struct camc_policy policy;
 
