@@ -280,16 +280,25 @@ bool camc_candidates(unsigned long *colors, bool any_node)
 	return some;
 }
 
-/* The color of this page, which was a candidate, is the task's from now on; false: it is taken. */
-bool camc_adopt(const struct page *page)
+unsigned int camc_nr_own(void)
+{
+	return bitmap_weight(current->camc->colors, CAMC_MAX_COLORS);
+}
+
+/*
+ * The color of this page, which was a candidate, is the task's from now on. False: it is taken, or
+ * another thread of the set, which had @had, was faster: one more color will do for all of them.
+ */
+bool camc_adopt(const struct page *page, unsigned int had)
 {
 	unsigned int color = camc_map_color(camc_map, page_to_pfn(page));
 	struct camc_set *set = current->camc;
 
 	guard(mutex)(&camc_mutex);
-	/* Another thread of the set may have been faster. */
 	if (test_bit(color, set->colors))
 		return true;
+	if (camc_nr_own() > had)
+		return false;
 	if (camc_users[color] || (set->limited && camc_nr_limited >= camc_limit))
 		return false;
 	camc_use(set, color);

@@ -1479,6 +1479,37 @@ static void test_spill(void)
 	EXPECT(stat_of("taken") == (long)nr_colors());
 }
 
+static void *thread_spills(void *at)
+{
+	for (size_t i = 0; nr_colors() == 1; i += page)
+		store((char *)at + i, i);
+	return NULL;
+}
+
+/* Threads that come to the end of their colors together get one more, which is for all. */
+static void test_spill_threads(void)
+{
+	pthread_t threads[8];
+
+	for (int round = 0; round < 3; round++) {
+		size_t size = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS * 2 & -page;
+		char *at[8];
+
+		set_auto(1, 0);
+		for (int i = 0; i < 8; i++) {
+			at[i] = room(size);
+			EXPECT(!pthread_create(&threads[i], NULL, thread_spills, at[i]));
+		}
+		for (int i = 0; i < 8; i++)
+			pthread_join(threads[i], NULL);
+		if (nr_colors() != 2)
+			fail("they got %u colors", nr_colors() - 1);
+		for (int i = 0; i < 8; i++)
+			munmap(at[i], size);
+		clear_colors();
+	}
+}
+
 /* Two tasks come to their end, one of which may have one more color, and exit. */
 static void test_trace(void)
 {
@@ -2019,6 +2050,7 @@ static const struct {
 	{ test_kswapd, "kswapd is woken in time, and where memory is short only" },
 	{ test_other_node, "memory is reclaimed where it is short only" },
 	{ test_spill, "a task gets one more color, and another" },
+	{ test_spill_threads, "threads of one set get one more color together" },
 	{ test_trace, "what happens to colors is traced" },
 	{ test_swap, "swapped pages come back in the colors" },
 	{ test_compaction, "compaction leaves colored pages alone" },
