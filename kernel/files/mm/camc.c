@@ -453,18 +453,22 @@ void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 	zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
 }
 
-/* Memory that was isolated comes back unnoticed. */
-static void camc_forget(struct zone *zone)
+/* What is used up may be so no more: free pages came from where nobody searches. */
+void __camc_forget(struct zone *zone)
 {
 	struct camc_zone *cz = zone->camc;
 
-	if (!zone->camc_watch || time_before(jiffies, cz->forget))
-		return;
 	bitmap_zero(cz->watch, CAMC_MAX_COLORS);
 	bitmap_zero(cz->scarce, CAMC_MAX_COLORS);
 	bitmap_zero(cz->empty, CAMC_MAX_COLORS);
 	cz->missed++; /* for searches that are under way */
 	zone->camc_watch = false;
+}
+
+static void camc_forget(struct zone *zone)
+{
+	if (zone->camc_watch && !time_before(jiffies, zone->camc->forget))
+		__camc_forget(zone);
 }
 
 /* Is nothing left of all of these colors? */

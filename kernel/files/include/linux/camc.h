@@ -35,6 +35,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 bool __camc_free(struct zone *zone, struct page *page);
 void __camc_free_folios(struct folio_batch *folios);
 void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order);
+void __camc_forget(struct zone *zone);
 void camc_drain(struct zone *zone);
 bool camc_taken(unsigned long pfn);
 bool camc_has_memory(const struct zone *zone);
@@ -129,6 +130,13 @@ static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int
 {
 	if (camc_enabled() && unlikely(zone->camc_watch))
 		__camc_freed(zone, pfn, order);
+}
+
+/* Free blocks come back from a type that tasks do not allocate from; zone->lock is held. */
+static inline void camc_freed_block(struct zone *zone)
+{
+	if (camc_enabled() && unlikely(zone->camc_watch))
+		__camc_forget(zone);
 }
 
 static inline bool camc_keeps_color(unsigned long pfn)
@@ -239,6 +247,7 @@ static inline unsigned long camc_mmap(unsigned long action, unsigned long len, u
 static inline const unsigned long *camc_use_colors(const unsigned long *c) { return NULL; }
 static inline void camc_free_folios(struct folio_batch *folios) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
+static inline void camc_freed_block(struct zone *zone) { }
 static inline void camc_drain(struct zone *zone) { }
 static inline void camc_fork(struct task_struct *child, unsigned long clone_flags) { }
 static inline void camc_exit(struct task_struct *task) { }
