@@ -200,11 +200,13 @@ static int camc_check_policy(const struct camc_policy *policy)
  * camc_set_create - a set of colors, with one reference
  * @policy: what is wanted
  * @old: what the caller gives back then, or NULL
+ * @limited: whoever asks has no CAP_SYS_RESOURCE
  *
  * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors),
  * with CAMC_AUTO and CAMC_SHARE O(colors * sets).
  */
-struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old)
+struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old,
+				 bool limited)
 {
 	struct camc_set *set;
 	unsigned int i;
@@ -220,7 +222,7 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&set->ref, 1);
 	set->flags = policy->flags & CAMC_SET_FLAGS;
-	set->limited = !capable(CAP_SYS_RESOURCE);
+	set->limited = limited;
 	set->nid = policy->node == CAMC_NODE_LOCAL ? numa_mem_id() : policy->node;
 	for (i = 0; i < CAMC_MAX_COLORS; i++)
 		if (policy->colors[i / 64] & BIT_ULL(i % 64))
@@ -451,7 +453,8 @@ static void camc_describe(const struct camc_set *set, struct camc_policy *policy
 /* The policy is written back before anything is changed: it may be where it cannot be. */
 static long camc_set_current(struct camc_policy *policy, void __user *user)
 {
-	struct camc_set *set = camc_set_create(policy, current->camc);
+	struct camc_set *set = camc_set_create(policy, current->camc,
+					       !capable(CAP_SYS_RESOURCE));
 
 	if (IS_ERR(set))
 		return PTR_ERR(set);
@@ -524,7 +527,7 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 		if (action < CAMC_MMAP_ON || action >= CAMC_MMAP_ON + CAMC_MAX_COLORS)
 			return -EINVAL;
 		policy.nr_colors = max(action - CAMC_MMAP_ON, 1UL);
-		set = camc_set_create(&policy, old);
+		set = camc_set_create(&policy, old, !capable(CAP_SYS_RESOURCE));
 		if (IS_ERR(set))
 			return PTR_ERR(set);
 	}
@@ -591,6 +594,7 @@ static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t n
 	struct mem_cgroup *memcg = mem_cgroup_from_css(of_css(of));
 	struct camc_set *set = NULL, *old;
 	struct camc_policy policy;
+	bool limited;
 	int err;
 
 	buf = strstrip(buf);
@@ -598,8 +602,11 @@ static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t n
 		err = camc_parse_policy(buf, &policy);
 		if (err)
 			return err;
+		/* also of who opened the file: a privileged task may only write for it */
+		limited = !capable(CAP_SYS_RESOURCE) ||
+			  !file_ns_capable(of->file, &init_user_ns, CAP_SYS_RESOURCE);
 		/* two writers: the last one remains */
-		set = camc_set_create(&policy, NULL);
+		set = camc_set_create(&policy, NULL, limited);
 		if (IS_ERR(set))
 			return PTR_ERR(set);
 		set->cgroup = true;

@@ -1012,6 +1012,7 @@ static void test_cgroup(void)
 {
 	char path[128], buf[256];
 	pid_t pid;
+	int fd;
 
 	if (access(CGROUP "/memory.colors", F_OK))
 		skip("no memory cgroup");
@@ -1051,6 +1052,21 @@ static void test_cgroup(void)
 	EXPECT(stat_of("taken") == 3);
 	MUST(put(CGROUP "/memory.colors", "none"));
 	EXPECT(stat_of("taken") == 0);
+	/* The limit holds if who has opened the file is not privileged, or who writes. */
+	MUST(get(SYS "limit", buf, sizeof(buf)));
+	MUST(put(SYS "limit", "1"));
+	MUST(chmod(CGROUP "/memory.colors", 0666));
+	MUST(seteuid(65534));
+	fd = MUST(open(CGROUP "/memory.colors", O_WRONLY));
+	EXPECT(write(fd, "auto 2", 6) == -1 && errno == EDQUOT);
+	MUST(seteuid(0));
+	EXPECT(write(fd, "auto 2", 6) == -1 && errno == EDQUOT);
+	MUST(write(fd, "auto 1", 6));
+	close(fd);
+	MUST(chmod(CGROUP "/memory.colors", 0644));
+	MUST(put(CGROUP "/memory.colors", "auto 2"));
+	MUST(put(CGROUP "/memory.colors", "none"));
+	MUST(put(SYS "limit", buf));
 	MUST(put(CGROUP "/below/memory.colors", "7"));
 	MUST(rmdir(path));
 	for (int i = 0; stat_of("taken") && i < 5000; i++)
