@@ -210,7 +210,8 @@ static bool camc_grants(const struct camc_wish *wish, unsigned long pfn, unsigne
 
 /*
  * Between zone_pcp_disable() and zone_pcp_enable() nothing comes to lists but what is taken from
- * them before the lock is released. Called with zone->lock held.
+ * them before the lock is released, and one page of each fill that is under way. Called with
+ * zone->lock held.
  */
 static bool camc_lists_disabled(struct zone *zone)
 {
