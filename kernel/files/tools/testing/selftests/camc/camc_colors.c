@@ -1788,48 +1788,61 @@ static void test_offline(void)
 static void test_back(void)
 {
 	struct sigaction action = { .sa_handler = on_alarm };
-	size_t size = MIB(1024);
-	char *pinned = room(page), *at = room(size), *again = room(MIB(1));
-	struct iovec iov = { pinned, page };
-	char path[128], text[64];
+	char *some_pages = room(MIB(512)), *at = some_pages, *again = room(MIB(1));
+	struct iovec iov = { .iov_len = page };
+	int block = -1, pagemap = open_pagemap();
 	unsigned long long bytes;
-	int ends[2], block;
+	char path[128], text[64], byte;
+	int ends[2], back[2];
 	pid_t pid;
 
-	if (movable_block(-1) < 0)
-		skip("no memory block that can go offline");
-	touch(pinned, page);
 	MUST(get("/sys/devices/system/memory/block_size_bytes", text, sizeof(text)));
 	bytes = strtoull(text, NULL, 16);
-	block = (pfn_at(open_pagemap(), pinned) << 12) / bytes;
-	snprintf(path, sizeof(path), BLOCK "/valid_zones", block);
-	MUST(get(path, text, sizeof(text)));
-	if (strncmp(text, "Movable", 7))
-		skip("a page that is not of such a block");
-	snprintf(path, sizeof(path), BLOCK "/state", block);
+	do {
+		block = movable_block(block);
+		if (block < 0)
+			skip("no memory block that can go offline");
+		snprintf(path, sizeof(path), BLOCK "/state", block);
+	} while (put(path, "offline") < 0);
+	MUST(put(path, "online_movable"));
+	/* A page of it that cannot be moved */
+	for (; at < some_pages + MIB(512); at += page) {
+		store(at, 1);
+		if ((pfn_at(pagemap, at) << 12) / bytes == (unsigned long long)block)
+			break;
+	}
+	if (at == some_pages + MIB(512))
+		skip("no page of such a block");
+	iov.iov_base = at;
 	MUST(pipe(ends));
+	MUST(pipe(back));
 	MUST(vmsplice(ends[1], &iov, 1, 0));
 	sigaction(SIGALRM, &action, NULL);
 	pid = MUST(fork());
 	if (!pid) {
+		close(back[0]);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		EXPECT(put(path, "offline") == -1);
-		_exit(errno != EINTR);
+		EXPECT(put(path, "offline") == -1 && errno == EINTR);
+		/* no exit, which frees pages that somebody may wait for */
+		MUST(write(back[1], "", 1));
+		pause();
+		_exit(0);
 	}
 	usleep(500000);
-	MUST(get(path, text, sizeof(text)));
-	if (strcmp(text, "going-offline\n"))
-		printf("# the block is %s", text);
 	if (waitpid(pid, NULL, WNOHANG))
 		skip("the block does not try to go offline");
+	close(back[1]);
+	munmap(some_pages, at - some_pages);
 	set_auto(1, CAMC_STRICT);
-	touch_to_the_end(at, size);
+	touch_to_the_end(room(MIB(1024)), MIB(1024));
 	/* It is found that there are none, anew: this is believed for a second. */
 	usleep(1200000);
 	touch_to_the_end(again, MIB(1));
 	kill(pid, SIGALRM);
-	CHILD_OK(pid);
+	EXPECT(read(back[0], &byte, 1) == 1);
 	EXPECT(touch_to_the_end(again, MIB(1)) == MIB(1) / page);
+	kill(pid, SIGALRM);
+	CHILD_OK(pid);
 }
 
 /* A page that breaks while it is on a color list goes out of use, as any free page does. */
