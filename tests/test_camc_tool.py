@@ -63,7 +63,7 @@ def test_prefill(machine: Machine) -> None:
     assert answer.stdout == "hello\n"
     assert [line[0] for line in asked(machine)] == [SET, FILL]
     assert asked(machine)[1][4] == "256"
-    message = "--prefill: these colors have 255 free pages, not 256: take more colors"
+    message = "--prefill: got 255 free pages of these colors, not 256: see camc(8) for why"
     call = ("run", "--prefill", "1M", "echo", "hello")
     assert machine.error(*call, status=125, CAMC_FAKE_PAGES="255") == message
     for size in ("0", "", "1T", "-1", "1KK", "123456789012345678"):
@@ -84,7 +84,7 @@ def test_prefill(machine: Machine) -> None:
         (["--banks", "1024"], "--banks 1024: 1024: a list of colors as 0,4-7, each below 1024"),
         (["--banks", "3-1"], "--banks 3-1: 3-1: a list of colors"),
         (["--banks", "1,,2"], "--banks 1,,2: : a list of colors"),
-        (["--banks", ""], "--banks : "),
+        (["--banks", ""], "--banks : it is empty: a list of colors as 0,4-7"),
         (["--banks", "1,x"], "--banks 1,x: x: a list of colors"),
         (["--banks", "1-"], "--banks 1-: 1-: a list of colors"),
         (["--banks", "1", "--colors", "1"], "--colors is how many, --banks is which: choose one"),
@@ -212,6 +212,36 @@ def test_show_what_is_loaded(machine: Machine) -> None:
         "    bank        bit 12\n4 colors with 256 MiB of memory each\n"
     )
     assert machine.output("map") == machine.output("map", "show")
+
+
+MANY = "map big\nregion 0-40000000 node 1023\n" + "".join(
+    f"bank {1 << bit:x}\n" for bit in range(12, 28)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MANY, "1024 nodes with 16 bits of color: there are at most 1024 colors"),
+        (MANY.replace("1023", "0"), "1 nodes with 16 bits of color: there are at most"),
+        (MAP + "bank 3000\n", "rank-deficient: mask 3 is the XOR of mask 1, 2"),
+        (MAP.replace("40000000", "40000001"), "are multiples of 4 MiB"),
+        (MAP.replace("40000000", "all"), "END is all: where memory ends is not known"),
+    ],
+)
+def test_what_is_loaded_is_no_kernels(machine: Machine, text: str, message: str) -> None:
+    """CAMC_ROOT has what somebody wrote there."""
+    machine.kernel(4, text=text)
+    owners(machine)
+    process(machine, ALL_RIGHT)
+    for call in (["map", "show"], ["check", "12"]):
+        error = machine.error(*call)
+        assert error.startswith("the loaded map: ") and message in error
+
+
+def test_show_a_map_of_nodes_only(machine: Machine) -> None:
+    machine.kernel(1, text="map one\nregion 0-40000000\n")
+    assert machine.output("map", "show").endswith("1 colors with 1 GiB of memory each\n")
 
 
 @pytest.mark.parametrize(
@@ -358,8 +388,30 @@ def test_check_by_a_map_and_colors_of_ones_own(machine: Machine) -> None:
     assert machine.run("check", "--map", path, "--colors", "0", "12").returncode == 1
     assert machine.run("check", "--map", path, "--colors", "0-1", "12").returncode == 0
     assert "has no colors: give some by --colors" in machine.error("check", "--map", path, "12")
-    message = "--colors x: x: a list of colors"
-    assert message in machine.error("check", "--map", path, "--colors", "x", "12")
+    for colors, bad in (("x", "x"), ("", "it is empty")):
+        message = f"--colors {colors}: {bad}: a list of colors"
+        assert message in machine.error("check", "--map", path, "--colors", colors, "12")
+
+
+def test_check_tells_memory_outside_of_the_map(machine: Machine) -> None:
+    """Only what /proc/iomem calls no memory is of devices."""
+    owners(machine)
+    process(machine, {**ALL_RIGHT, 0x7F0000001000: PRESENT | 0x50000})
+    answer = machine.run("check", "12")
+    assert (answer.returncode, answer.stderr) == (0, "") and "of devices: 1" in answer.stdout
+    machine.memory([(0, GIB), (0x50000000, 0x60000000)])
+    answer = machine.run("check", "12")
+    assert answer.returncode == 1 and "of memory outside of the map: 1" in answer.stdout
+    told = json.loads(machine.run("check", "--json", "12").stdout)
+    assert (told["total"]["wrong"], told["unmapped"], told["outside"]) == (1, 1, 0)
+    assert told["kinds"]["stack"]["wrong"] == 1
+    machine.write("proc/iomem", "00000000-00000000 : System RAM\n")
+    message = "pages are outside of the map, of memory or of devices: /proc/iomem hides"
+    assert message in machine.error("check", "12")
+    (machine.root / "proc/iomem").unlink()
+    assert "/proc/iomem: No such file" in machine.error("check", "12")
+    process(machine, ALL_RIGHT)
+    assert machine.run("check", "12").returncode == 0
 
 
 def test_threads_may_have_sets_of_their_own(machine: Machine) -> None:
@@ -424,6 +476,19 @@ def test_top(machine: Machine) -> None:
             {"id": 8, "flags": ["spill", "cgroup"], "colors": [1], "processes": []},
         ],
     }
+
+
+def test_names_are_escaped(machine: Machine) -> None:
+    """They are the tasks' own choice: for terminals, and for readers of JSON."""
+    name = b"\x1b[2J\x07\x7f \xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82 \xff\xc3 \xc2\x9b \xed\xa0\x80"
+    machine.write("proc/camc", b"set 7 spill 1\ntask 12 12 7 1 " + name + b"\n")
+    plain = "\\x1b[2J\\x07\\x7f ä€🙂 \\xff\\xc3 \\xc2\\x9b \\xed\\xa0\\x80"
+    assert machine.output("top").endswith(f"  {plain}\n")
+    told = json.loads(machine.output("top", "--json"))["sets"][0]["processes"][0]["name"]
+    assert told == "\x1b[2J\x07\x7f ä€🙂 \ufffd\ufffd \ufffd\ufffd \ufffd\ufffd\ufffd"
+    call = ("run", "--banks", "1", "--", "true")
+    message = machine.error(*call, status=125, CAMC_FAKE_ERRNO=str(errno.EBUSY))
+    assert f"process 12 ({plain}) has color 1" in message
 
 
 def test_top_of_nobody(machine: Machine) -> None:

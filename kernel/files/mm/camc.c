@@ -210,7 +210,8 @@ static bool camc_grants(const struct camc_wish *wish, unsigned long pfn, unsigne
 
 /*
  * Between zone_pcp_disable() and zone_pcp_enable() nothing comes to lists but what is taken from
- * them before the lock is released. Called with zone->lock held.
+ * them before the lock is released, and one page of each fill that is under way. Called with
+ * zone->lock held.
  */
 static bool camc_lists_disabled(struct zone *zone)
 {
@@ -453,18 +454,22 @@ void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order)
 	zone->camc_watch = !bitmap_empty(cz->watch, camc_map->nr_colors);
 }
 
-/* Memory that was isolated comes back unnoticed. */
-static void camc_forget(struct zone *zone)
+/* What is used up may be so no more: free pages came from where nobody searches. */
+void __camc_forget(struct zone *zone)
 {
 	struct camc_zone *cz = zone->camc;
 
-	if (!zone->camc_watch || time_before(jiffies, cz->forget))
-		return;
 	bitmap_zero(cz->watch, CAMC_MAX_COLORS);
 	bitmap_zero(cz->scarce, CAMC_MAX_COLORS);
 	bitmap_zero(cz->empty, CAMC_MAX_COLORS);
 	cz->missed++; /* for searches that are under way */
 	zone->camc_watch = false;
+}
+
+static void camc_forget(struct zone *zone)
+{
+	if (zone->camc_watch && !time_before(jiffies, zone->camc->forget))
+		__camc_forget(zone);
 }
 
 /* Is nothing left of all of these colors? */
@@ -723,6 +728,14 @@ out:
 	return page;
 }
 
+/* Whatever others have collected, each color may have its share of what may be on lists. */
+static bool camc_has_enough(const struct camc_zone *cz, unsigned int color)
+{
+	unsigned long nr = cz->lists[CAMC_ANY][color].nr + cz->lists[CAMC_CMA][color].nr;
+
+	return cz->nr >= cz->max && nr >= cz->total[color] / CAMC_KEEP;
+}
+
 /*
  * Take a page of the task's colors that is being freed. While memory is short it goes to all. One
  * that stays on a per-CPU list keeps its
@@ -732,16 +745,17 @@ out:
 static bool camc_take(struct zone *zone, struct page *page)
 {
 	struct camc_zone *cz = zone->camc;
+	unsigned int color = camc_color(page);
 	int mt = get_pageblock_migratetype(page);
 
 	/* What is isolated has ways of its own. */
 	if (is_migrate_isolate(mt))
 		return false;
-	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) || cz->nr >= cz->max ||
-	    camc_lists_disabled(zone) || camc_is_short(zone)) {
+	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) ||
+	    camc_has_enough(cz, color) || camc_lists_disabled(zone) || camc_is_short(zone)) {
 		camc_buddy_free(zone, page, mt);
 	} else {
-		camc_list_add(zone, page, camc_color(page), mt);
+		camc_list_add(zone, page, color, mt);
 		cz->stats[CAMC_RETURNED]++;
 	}
 	__count_vm_event(PGFREE);
@@ -872,8 +886,8 @@ static unsigned long camc_drain_list(struct zone *zone, unsigned int kind, unsig
 		struct page *page = list_last_entry(&list->pages, struct page, pcp_list);
 
 		camc_list_del(cz, page, kind, color);
-		if (!PageHWPoison(page))
-			camc_buddy_free(zone, page, get_pageblock_migratetype(page));
+		/* Also a broken one: memory_failure() drains, and looks for it there. */
+		camc_buddy_free(zone, page, get_pageblock_migratetype(page));
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
 			cond_resched();
@@ -961,37 +975,34 @@ static unsigned long camc_nr_listed(const struct camc_zone *cz, const unsigned l
 }
 
 /*
- * Have @nr pages of the colors on the lists, as far as there are, and the lists may have: how many
- * there are then. May sleep.
+ * Have @nr pages of the colors on the lists, as far as there are: how many there are then. Of each
+ * zone, a set may have as many as all together keep of what they free. May sleep.
  */
 unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 {
+	unsigned int tries, most = bitmap_weight(colors, camc_map->nr_colors);
 	unsigned long flags, sum = 0, here;
 	struct zone *zone;
-	unsigned int tries;
 
 	for_each_populated_zone(zone) {
 		struct camc_zone *cz = zone->camc;
 		struct camc_wish wish = { .color = 0, .colors = colors };
 		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
 
-		while (more) {
+		/* all of them in turn, until one after the other had none */
+		for (tries = 0; more; ) {
 			here = camc_nr_listed(cz, colors);
 			spin_lock_irqsave(&zone->lock, flags);
-			more = sum + here < nr && cz->nr < cz->max && !camc_lists_disabled(zone) &&
-			       !fatal_signal_pending(current) &&
+			more = sum + here < nr && here < cz->max && tries < most &&
+			       !camc_lists_disabled(zone) && !fatal_signal_pending(current) &&
 			       !camc_is_short(zone);
-			/* all of them in turn, until one after the other had none */
-			for (tries = 0; more && tries < camc_map->nr_colors; tries++) {
+			if (more) {
 				wish.color = find_next_bit(colors, camc_map->nr_colors,
 							   wish.color + 1);
 				if (wish.color >= camc_map->nr_colors)
 					wish.color = find_first_bit(colors, camc_map->nr_colors);
-				if (camc_refill(zone, &wish, &flags))
-					break;
-				camc_breathe(zone, &flags);
+				tries = camc_refill(zone, &wish, &flags) ? 0 : tries + 1;
 			}
-			more = more && tries < camc_map->nr_colors;
 			spin_unlock_irqrestore(&zone->lock, flags);
 			if (!more)
 				sum += here;

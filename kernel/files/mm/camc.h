@@ -174,7 +174,7 @@ struct camc_list {
  * @has: of which colors the zone has memory at all
  * @total: how many pages of each, used or not
  * @nr: pages on all lists
- * @max: from how many on freed pages do not come to the lists
+ * @max: how many of what is freed are kept by all, and collected by one set
  * @watch: colors that a search began for of which nothing was freed since
  * @scarce: those of @watch that a refill did not find
  * @empty: those of @watch that a search did not find
@@ -251,7 +251,8 @@ extern struct mutex camc_mutex;
 extern struct list_head camc_sets;
 extern unsigned int camc_limit;
 
-struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old);
+struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old,
+				 bool limited);
 void camc_set_put(struct camc_set *set);
 void camc_sets_init(const struct camc_map *map);
 unsigned int camc_nr_taken(void);

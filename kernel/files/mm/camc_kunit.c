@@ -276,6 +276,11 @@ static void camc_test_refused(struct kunit *test)
 		"map x\nregion 0-400000\nrank 1000\ncontroller 2000\n",
 		"map x\nregion 0-400000\nbank 1000\nregion 400000-800000\n",
 		"map x\nregion 0-400000\nregion 400000-800000\nbank 1000\n",
+		/* as many, but not of the same kinds */
+		"map x\nregion 0-400000\nrank 1000\nregion 400000-800000\nbank 1000\n",
+		"map x\nregion 0-400000\ncontroller 1000\nbank 2000\n"
+		"region 400000-800000\ncontroller 1000\nrank 2000\nregion 800000-c00000\n"
+		"controller 1000\nbank 2000\n",
 		"map x\nregion 0-400000\nfoo 1000\n",
 		"map x\nregion 0-400000 node 512\nbank 1000\n",
 	};
@@ -299,6 +304,38 @@ static void camc_test_cover(struct kunit *test)
 			camc_map_check(camc_test_map(test, "map x\nregion 0-400000\n")));
 }
 
+/* Holes in a section of the memory map are reserved, and need no region. */
+static void camc_test_holes(struct kunit *test)
+{
+	struct page *block = alloc_pages(GFP_KERNEL, MAX_PAGE_ORDER);
+	unsigned long i, nr = 1UL << MAX_PAGE_ORDER;
+	struct camc_map *map;
+	u64 start;
+	char *text;
+
+	if (!block)
+		kunit_skip(test, "no block of the largest order");
+	start = PFN_PHYS(page_to_pfn(block));
+	text = kunit_kzalloc(test, 128, GFP_KERNEL);
+	if (text)
+		scnprintf(text, 128, "map x\nregion 0-%llx\nregion %llx-10000000000000\n", start,
+			  start + (nr << PAGE_SHIFT));
+	map = text ? camc_map_parse(text) : ERR_PTR(-ENOMEM);
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, map);
+	if (!IS_ERR(map)) {
+		KUNIT_EXPECT_EQ(test, -EINVAL, camc_map_check(map));
+		for (i = 0; i < nr; i++)
+			SetPageReserved(block + i);
+		KUNIT_EXPECT_EQ(test, 0, camc_map_check(map));
+		ClearPageReserved(block + nr - 1);
+		KUNIT_EXPECT_EQ(test, -EINVAL, camc_map_check(map));
+		for (i = 0; i < nr; i++)
+			ClearPageReserved(block + i);
+		kvfree(map);
+	}
+	__free_pages(block, MAX_PAGE_ORDER);
+}
+
 static struct kunit_case camc_cases[] = {
 	KUNIT_CASE(camc_test_formula),
 	KUNIT_CASE(camc_test_table_1),
@@ -310,6 +347,7 @@ static struct kunit_case camc_cases[] = {
 	KUNIT_CASE(camc_test_limits),
 	KUNIT_CASE(camc_test_refused),
 	KUNIT_CASE(camc_test_cover),
+	KUNIT_CASE(camc_test_holes),
 	{ }
 };
 

@@ -28,6 +28,8 @@ struct camc_parser {
 	struct camc_map *map;
 	struct camc_region *region;	/* the last one */
 	enum camc_kind kind;		/* of the last mask of it */
+	unsigned int nr[CAMC_NOT_A_MASK];	/* of its masks of each kind */
+	unsigned int first[CAMC_NOT_A_MASK];	/* of those of the first region */
 	u64 removed;			/* bits that are squeezed out of its addresses */
 	unsigned int line;
 	bool named;
@@ -120,13 +122,17 @@ static int camc_parse_option(struct camc_parser *p, char *option, char **rest)
 	return 0;
 }
 
-static int camc_check_region(const struct camc_parser *p)
+/* The last region is complete: has it masks as the first one, of which a color is made? */
+static int camc_check_region(struct camc_parser *p)
 {
-	const struct camc_map *map = p->map;
-
-	if (p->region && p->region->nr_bits != map->regions[0].nr_bits)
-		return camc_refuse(p, "a region of %u masks after one of %u: give all the same",
-				   p->region->nr_bits, map->regions[0].nr_bits);
+	if (p->map->nr_regions == 1)
+		memcpy(p->first, p->nr, sizeof(p->first));
+	if (memcmp(p->first, p->nr, sizeof(p->first)))
+		return camc_refuse(p,
+				   "%u, %u, %u controller, rank, bank masks after %u, %u, %u: give all the same",
+				   p->nr[0], p->nr[1], p->nr[2],
+				   p->first[0], p->first[1], p->first[2]);
+	memset(p->nr, 0, sizeof(p->nr));
 	return 0;
 }
 
@@ -201,6 +207,7 @@ static int camc_parse_mask(struct camc_parser *p, enum camc_kind kind, char *res
 	if (mask >> CAMC_ADDRESS_BITS)
 		return camc_refuse(p, "the mask has bits above bit %d", CAMC_ADDRESS_BITS - 1);
 	p->kind = kind;
+	p->nr[kind]++;
 	r->masks[r->nr_bits++] = mask;
 	if (!camc_independent(r->masks, r->nr_bits))
 		return camc_refuse(p, "the mask is the XOR of some before it: leave it out");
@@ -324,6 +331,20 @@ struct camc_map *camc_map_parse(const char *text)
 	return ERR_PTR(err);
 }
 
+/* Has the pageblock no memory that is allocated from? What a section lacks is reserved, too. */
+static bool camc_is_hole(unsigned long pfn)
+{
+	unsigned long i;
+
+	for (i = 0; i < pageblock_nr_pages; i++) {
+		struct page *page = pfn_to_online_page(pfn + i);
+
+		if (page && !PageReserved(page))
+			return false;
+	}
+	return true;
+}
+
 /* Does the map cover all memory that the buddy allocator has? Says in the log what it does not. */
 int camc_map_check(const struct camc_map *map)
 {
@@ -334,7 +355,7 @@ int camc_map_check(const struct camc_map *map)
 		bool hole = false;
 
 		for (; pfn < zone_end_pfn(zone); pfn += pageblock_nr_pages) {
-			bool open = pfn_to_online_page(pfn) && !camc_region(map, pfn);
+			bool open = !camc_region(map, pfn) && !camc_is_hole(pfn);
 
 			if (hole && !open)
 				break;

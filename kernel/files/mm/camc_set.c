@@ -200,11 +200,13 @@ static int camc_check_policy(const struct camc_policy *policy)
  * camc_set_create - a set of colors, with one reference
  * @policy: what is wanted
  * @old: what the caller gives back then, or NULL
+ * @limited: whoever asks has no CAP_SYS_RESOURCE
  *
  * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors),
  * with CAMC_AUTO and CAMC_SHARE O(colors * sets).
  */
-struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old)
+struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old,
+				 bool limited)
 {
 	struct camc_set *set;
 	unsigned int i;
@@ -220,7 +222,7 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&set->ref, 1);
 	set->flags = policy->flags & CAMC_SET_FLAGS;
-	set->limited = !capable(CAP_SYS_RESOURCE);
+	set->limited = limited;
 	set->nid = policy->node == CAMC_NODE_LOCAL ? numa_mem_id() : policy->node;
 	for (i = 0; i < CAMC_MAX_COLORS; i++)
 		if (policy->colors[i / 64] & BIT_ULL(i % 64))
@@ -280,16 +282,25 @@ bool camc_candidates(unsigned long *colors, bool any_node)
 	return some;
 }
 
-/* The color of this page, which was a candidate, is the task's from now on; false: it is taken. */
-bool camc_adopt(const struct page *page)
+unsigned int camc_nr_own(void)
+{
+	return bitmap_weight(current->camc->colors, CAMC_MAX_COLORS);
+}
+
+/*
+ * The color of this page, which was a candidate, is the task's from now on. False: it is taken, or
+ * another thread of the set, which had @had, was faster: one more color will do for all of them.
+ */
+bool camc_adopt(const struct page *page, unsigned int had)
 {
 	unsigned int color = camc_map_color(camc_map, page_to_pfn(page));
 	struct camc_set *set = current->camc;
 
 	guard(mutex)(&camc_mutex);
-	/* Another thread of the set may have been faster. */
 	if (test_bit(color, set->colors))
 		return true;
+	if (camc_nr_own() > had)
+		return false;
 	if (camc_users[color] || (set->limited && camc_nr_limited >= camc_limit))
 		return false;
 	camc_use(set, color);
@@ -310,6 +321,15 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 	task->camc_colors = set ? set->colors : NULL;
 }
 
+/* khugepaged has to leave the process alone: the kernel's threads have no colors. */
+static void camc_disable_thp(struct mm_struct *mm)
+{
+	mmap_write_lock(mm);
+	if (!test_and_set_bit(MMF_DISABLE_THP, &mm->flags))
+		set_bit(MMF_CAMC_NO_THP, &mm->flags);
+	mmap_write_unlock(mm);
+}
+
 /* Where fork cannot fail any more. A child by vfork() shares until execve(), as a thread does. */
 void camc_fork(struct task_struct *child, unsigned long clone_flags)
 {
@@ -322,6 +342,11 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags)
 	if (set)
 		refcount_inc(&set->ref);
 	camc_attach(child, set);
+	/* as its parent, and nobody else sees it yet */
+	if (set && !(clone_flags & CLONE_VM) && test_bit(MMF_CAMC_NO_THP, &current->mm->flags)) {
+		set_bit(MMF_DISABLE_THP, &child->mm->flags);
+		set_bit(MMF_CAMC_NO_THP, &child->mm->flags);
+	}
 }
 
 static void camc_change(struct task_struct *task, struct camc_set *set)
@@ -397,17 +422,14 @@ void camc_exec_failed(void)
 	camc_change(current, NULL);
 }
 
-/*
- * The task has its new address space, whose pages khugepaged has to leave alone: the kernel's
- * threads have no colors.
- */
+/* The task has its new address space. */
 void __camc_exec(void)
 {
 	/* What does not outlast the old program makes place for the colors of its cgroup. */
 	if (current->camc_borrowed || !(current->camc->flags & CAMC_EXEC))
 		camc_change(current, camc_memcg_get());
 	if (current->camc)
-		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+		camc_disable_thp(current->mm);
 }
 
 /* ------ prctl, mmap ----------------------------------------------------- */
@@ -431,7 +453,8 @@ static void camc_describe(const struct camc_set *set, struct camc_policy *policy
 /* The policy is written back before anything is changed: it may be where it cannot be. */
 static long camc_set_current(struct camc_policy *policy, void __user *user)
 {
-	struct camc_set *set = camc_set_create(policy, current->camc);
+	struct camc_set *set = camc_set_create(policy, current->camc,
+					       !capable(CAP_SYS_RESOURCE));
 
 	if (IS_ERR(set))
 		return PTR_ERR(set);
@@ -442,7 +465,7 @@ static long camc_set_current(struct camc_policy *policy, void __user *user)
 	}
 	camc_change(current, set);
 	if (current->mm)
-		set_bit(MMF_DISABLE_THP, &current->mm->flags);
+		camc_disable_thp(current->mm);
 	return 0;
 }
 
@@ -504,7 +527,7 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 		if (action < CAMC_MMAP_ON || action >= CAMC_MMAP_ON + CAMC_MAX_COLORS)
 			return -EINVAL;
 		policy.nr_colors = max(action - CAMC_MMAP_ON, 1UL);
-		set = camc_set_create(&policy, old);
+		set = camc_set_create(&policy, old, !capable(CAP_SYS_RESOURCE));
 		if (IS_ERR(set))
 			return PTR_ERR(set);
 	}
@@ -518,7 +541,7 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 		current->camc_failed = false;
 		current->camc_borrowed = false;
 		if (set)
-			set_bit(MMF_DISABLE_THP, &current->mm->flags);
+			camc_disable_thp(current->mm);
 	}
 	if (old)
 		camc_set_put(old);
@@ -571,6 +594,7 @@ static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t n
 	struct mem_cgroup *memcg = mem_cgroup_from_css(of_css(of));
 	struct camc_set *set = NULL, *old;
 	struct camc_policy policy;
+	bool limited;
 	int err;
 
 	buf = strstrip(buf);
@@ -578,8 +602,11 @@ static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t n
 		err = camc_parse_policy(buf, &policy);
 		if (err)
 			return err;
+		/* also of who opened the file: a privileged task may only write for it */
+		limited = !capable(CAP_SYS_RESOURCE) ||
+			  !file_ns_capable(of->file, &init_user_ns, CAP_SYS_RESOURCE);
 		/* two writers: the last one remains */
-		set = camc_set_create(&policy, NULL);
+		set = camc_set_create(&policy, NULL, limited);
 		if (IS_ERR(set))
 			return PTR_ERR(set);
 		set->cgroup = true;

@@ -13,6 +13,7 @@
 #include <linux/pagevec.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/sched/coredump.h>
 #include <uapi/linux/camc.h>
 
 struct mem_cgroup;
@@ -34,12 +35,14 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 bool __camc_free(struct zone *zone, struct page *page);
 void __camc_free_folios(struct folio_batch *folios);
 void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order);
+void __camc_forget(struct zone *zone);
 void camc_drain(struct zone *zone);
 bool camc_taken(unsigned long pfn);
 bool camc_has_memory(const struct zone *zone);
 bool camc_owns(const struct page *page);
 bool camc_candidates(unsigned long *colors, bool any_node);
-bool camc_adopt(const struct page *page);
+unsigned int camc_nr_own(void);
+bool camc_adopt(const struct page *page, unsigned int had);
 void camc_foreign(void);
 void camc_exhausted(void);
 void camc_drain_pcp(void);
@@ -129,6 +132,13 @@ static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int
 		__camc_freed(zone, pfn, order);
 }
 
+/* Free blocks come back from a type that tasks do not allocate from; zone->lock is held. */
+static inline void camc_freed_block(struct zone *zone)
+{
+	if (camc_enabled() && unlikely(zone->camc_watch))
+		__camc_forget(zone);
+}
+
 static inline bool camc_keeps_color(unsigned long pfn)
 {
 	return camc_enabled() && camc_taken(pfn);
@@ -146,6 +156,24 @@ static inline vm_fault_t camc_fault(vm_fault_t fault)
 	if (camc_enabled() && unlikely(fault & VM_FAULT_OOM))
 		return __camc_fault(fault);
 	return fault;
+}
+
+/*
+ * In mm->flags, behind those of <linux/sched/coredump.h>: MMF_DISABLE_THP is set for the colors
+ * alone. A new address space, by fork() or execve(), has it if it is a colored task's.
+ */
+#define MMF_CAMC_NO_THP		32
+
+/* What of the flags a new address space may inherit */
+static inline unsigned long camc_mm_flags(unsigned long flags)
+{
+	return flags & BIT(MMF_CAMC_NO_THP) ? flags & ~BIT(MMF_DISABLE_THP) : flags;
+}
+
+/* The program itself chooses; mmap_lock is held for writing. */
+static inline void camc_thp_chosen(struct mm_struct *mm)
+{
+	clear_bit(MMF_CAMC_NO_THP, &mm->flags);
 }
 
 static inline void camc_exit(struct task_struct *task)
@@ -219,12 +247,15 @@ static inline unsigned long camc_mmap(unsigned long action, unsigned long len, u
 static inline const unsigned long *camc_use_colors(const unsigned long *c) { return NULL; }
 static inline void camc_free_folios(struct folio_batch *folios) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
+static inline void camc_freed_block(struct zone *zone) { }
 static inline void camc_drain(struct zone *zone) { }
 static inline void camc_fork(struct task_struct *child, unsigned long clone_flags) { }
 static inline void camc_exit(struct task_struct *task) { }
 static inline void camc_fault_begin(void) { }
 static inline bool camc_exec_begin(void) { return false; }
 static inline void camc_exec_failed(void) { }
+static inline unsigned long camc_mm_flags(unsigned long flags) { return flags; }
+static inline void camc_thp_chosen(struct mm_struct *mm) { }
 static inline void camc_exec(void) { }
 static inline void camc_memcg_reset(struct mem_cgroup *memcg) { }
 static inline unsigned long camc_nr_free(void) { return 0; }

@@ -21,6 +21,7 @@ static noreturn void die_taken(const struct set *wanted)
 {
 	struct table table;
 	unsigned int i, color;
+	char plain[PLAIN];
 
 	read_table(&table);
 	for (i = 0; i < table.nr_owners; i++) {
@@ -32,7 +33,7 @@ static noreturn void die_taken(const struct set *wanted)
 				continue;
 			if (task)
 				die("process %llu (%s) has color %u: take another, or --share",
-				    task->tgid, task->name, color);
+				    task->tgid, plain_name(task->name, plain), color);
 			die("a memory cgroup has color %u: take another, or --share", color);
 		}
 	}
@@ -79,7 +80,7 @@ static void fill_pages(struct camc_policy *policy, u64 bytes)
 	if (prctl(PR_CAMC, CAMC_FILL, policy, sizeof(*policy), 0))
 		die("--prefill: %s", strerror(errno));
 	if (policy->nr_pages < pages)
-		die("--prefill: these colors have %u free pages, not %llu: take more colors",
+		die("--prefill: got %u free pages of these colors, not %llu: see camc(8) for why",
 		    policy->nr_pages, pages);
 }
 
@@ -172,6 +173,7 @@ static bool is_first(const struct table *table, unsigned int task)
 static void print_top(const struct table *table)
 {
 	unsigned int i, j;
+	char plain[PLAIN];
 
 	printf("%llu colors; tasks without CAP_SYS_RESOURCE may take %llu together\n",
 	       read_number("colors"), read_number("limit"));
@@ -191,7 +193,8 @@ static void print_top(const struct table *table)
 		for (j = 0; j < table->nr_tasks; j++)
 			if (table->tasks[j].id == owner->id && is_first(table, j))
 				printf("%10llu %10llu  %s\n", table->tasks[j].tgid,
-				       table->tasks[j].pages, table->tasks[j].name);
+				       table->tasks[j].pages,
+				       plain_name(table->tasks[j].name, plain));
 	}
 }
 

@@ -29,6 +29,8 @@ extern struct options options;
 
 extern int error_status;	/* that die() exits with */
 
+#define PLAIN		256	/* bytes of a name of 63, 4 for each that is no character */
+
 /* The kernel's list of colors as 0,4-7 is one, too. */
 struct set {
 	u64 bits[CAMC_COLORS / 64];
@@ -66,6 +68,7 @@ u64 read_number(const char *name);
 unsigned int parse_count(const char *word, const char *option);
 u64 parse_bytes(const char *word, const char *option);
 void print_string(const char *text);
+const char *plain_name(const char *name, char *plain);
 
 bool has(const struct set *set, unsigned int color);
 bool parse_list(const char *list, struct set *set, char *bad, size_t size);
@@ -78,6 +81,7 @@ const struct owner *owner_of(const struct table *table, u64 id);
 const struct task *user_of(const struct table *table, u64 id);
 
 const struct camc_map *map_to_check(void);
+bool is_memory(u64 address);
 int map_command(int argc, char **argv);
 int check_process(const char *pid);
 noreturn void usage(FILE *file);

@@ -47,7 +47,8 @@ struct checker {
 	struct set right;
 	struct tally tally[KINDS];
 	u64 found[CAMC_COLORS];
-	u64 outside;	/* of the map, which has all memory: they are of devices */
+	u64 outside;	/* of the map and of memory: they are of devices */
+	u64 unmapped;	/* of memory that the map lacks */
 	u64 zero_frame;
 	int flags;	/* of frames: /proc/kpageflags */
 };
@@ -161,9 +162,9 @@ static bool is_zero(struct checker *checker, u64 frame)
 static void tally_page(struct checker *checker, enum kind kind, u64 entry)
 {
 	struct tally *tally = &checker->tally[kind];
-	u64 frame = entry & FRAME;
+	u64 frame = entry & FRAME, address;
+	bool right = false;
 	unsigned int color;
-	bool right;
 
 	if (entry & SWAPPED)
 		tally->swapped++;
@@ -171,21 +172,25 @@ static void tally_page(struct checker *checker, enum kind kind, u64 entry)
 		return;
 	if (!frame)
 		die("/proc/PID/pagemap hides where pages are: run as root");
-	color = map_color(checker->map, frame * sysconf(_SC_PAGESIZE));
-	if (color == CAMC_NOWHERE) {
-		checker->outside++;
-		return;
-	}
 	/* the page of zeroes is of no file, and nobody's alone */
 	if (!(entry & (OF_FILE | EXCLUSIVE)) && is_zero(checker, frame)) {
 		tally->zero++;
 		return;
 	}
-	right = has(&checker->right, color);
+	address = frame * sysconf(_SC_PAGESIZE);
+	color = map_color(checker->map, address);
+	if (color != CAMC_NOWHERE) {
+		checker->found[color]++;
+		right = has(&checker->right, color);
+	} else if (is_memory(address)) {
+		checker->unmapped++;
+	} else {
+		checker->outside++;
+		return;
+	}
 	tally->pages++;
 	tally->right += right;
 	tally->wrong += !right;
-	checker->found[color]++;
 }
 
 static void tally_vma(struct checker *checker, const struct vma *vma, int pagemap, const char *pid)
@@ -250,6 +255,10 @@ static void print_check(const struct checker *checker, const char *pid, const st
 		printf("%s%u: %llu", comma, i, checker->found[i]);
 		comma = ", ";
 	}
+	if (checker->unmapped) {
+		printf("%sof memory outside of the map: %llu", comma, checker->unmapped);
+		comma = ", ";
+	}
 	if (checker->outside)
 		printf("%sof devices: %llu", comma, checker->outside);
 	putchar('\n');
@@ -286,7 +295,8 @@ static void print_check_json(const struct checker *checker, const char *pid,
 		printf("%s\"%u\": %llu", comma, i, checker->found[i]);
 		comma = ", ";
 	}
-	printf("}, \"outside\": %llu}\n", checker->outside);
+	printf("}, \"unmapped\": %llu, \"outside\": %llu}\n", checker->unmapped,
+	       checker->outside);
 }
 
 int check_process(const char *pid)

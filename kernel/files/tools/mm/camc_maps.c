@@ -430,9 +430,27 @@ static int explain_need(void)
 	return 0;
 }
 
+/*
+ * The map that is loaded; false: none is. The kernel has checked its own, but not what CAMC_ROOT
+ * has. Without masks there is nothing to eliminate.
+ */
+static bool read_loaded(void)
+{
+	static const struct camc_chipset none;
+	char *text = has_camc() ? read_text(path_of(SYSFS "map")) : NULL;
+	bool some = text && *text;
+
+	if (some && (map_parse(&map, text, error) ||
+		     map_place(&map, NULL, &none, page_shift(), error) ||
+		     map_check(&map, NULL, page_shift(), error) ||
+		     (map_bits(&map) && map_eliminate(&map, page_shift(), error))))
+		die("the loaded map: %s", error);
+	free(text);
+	return some;
+}
+
 static int map_show(const char *name)
 {
-	char *text;
 	bool known;
 
 	if (name) {
@@ -440,14 +458,8 @@ static int map_show(const char *name)
 		show_map(known);
 		return 0;
 	}
-	text = has_camc() ? read_text(path_of(SYSFS "map")) : NULL;
-	if (!text || !*text) {
-		free(text);
+	if (!read_loaded())
 		return explain_need();
-	}
-	if (map_parse(&map, text, error))
-		die("the loaded map: %s", error);
-	free(text);
 	known = read_memory() && !map_count(&map, &memory, page_shift(), &counts, error);
 	show_map(known);
 	return 0;
@@ -572,23 +584,33 @@ static int map_dump(void)
 	return 0;
 }
 
+/* Is there memory at this address? Dies if that is not known. */
+bool is_memory(u64 address)
+{
+	static bool known;
+	unsigned int i;
+
+	if (!known && !read_memory())
+		die("pages are outside of the map, of memory or of devices: %s", error);
+	known = true;
+	for (i = 0; i < memory.ranges; i++)
+		if (address >= memory.range[i].start && address < memory.range[i].end)
+			return true;
+	return false;
+}
+
 /* The map to check by: a file's, or the one that is loaded. */
 const struct camc_map *map_to_check(void)
 {
 	bool known;
-	char *text;
 
 	if (options.map) {
 		prepare(options.map, false, &known, stderr);
 		return &map;
 	}
 	need_camc();
-	text = read_text(path_of(SYSFS "map"));
-	if (!text || !*text)
+	if (!read_loaded())
 		die("no address map is loaded: camc map load MAP, or give one by --map");
-	if (map_parse(&map, text, error))
-		die("the loaded map: %s", error);
-	free(text);
 	return &map;
 }
 

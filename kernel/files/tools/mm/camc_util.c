@@ -111,18 +111,66 @@ u64 read_number(const char *name)
 	return value;
 }
 
+/* The bytes of the character of UTF-8 that @text begins with; 0: it is none, or a control */
+static unsigned int character(const char *text)
+{
+	static const u32 least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
+	const unsigned char *byte = (const unsigned char *)text;
+	unsigned int length, i;
+	u32 code;
+
+	if (*byte < 0x80)
+		return *byte >= ' ' && *byte != 0x7f;
+	if (*byte < 0xc0 || *byte > 0xf4)
+		return 0;
+	length = *byte >= 0xf0 ? 4 : *byte >= 0xe0 ? 3 : 2;
+	code = *byte & (0x7f >> length);
+	for (i = 1; i < length; i++) {
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (byte[i] & 0x3f);
+	}
+	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	return length;
+}
+
+/* As JSON, whatever the bytes are */
 void print_string(const char *text)
 {
+	unsigned int length;
+
 	putchar('"');
-	for (; *text; text++) {
-		if ((unsigned char)*text < ' ')
+	for (; *text; text += length ? length : 1) {
+		length = character(text);
+		if (!length && (unsigned char)*text < 0x80)
 			printf("\\u%04x", *text);
+		else if (!length)
+			printf("\\ufffd");
 		else if (*text == '"' || *text == '\\')
 			printf("\\%c", *text);
 		else
-			putchar(*text);
+			printf("%.*s", (int)length, text);
 	}
 	putchar('"');
+}
+
+/* A name that somebody else chose, for a terminal; returns @plain, PLAIN bytes, cut if need be. */
+const char *plain_name(const char *name, char *plain)
+{
+	size_t at = 0;
+
+	while (*name && at < PLAIN - 4) {
+		unsigned int length = character(name);
+
+		if (length)
+			at += sprintf(plain + at, "%.*s", (int)length, name);
+		else
+			at += sprintf(plain + at, "\\x%02x", (unsigned char)*name);
+		name += length ? length : 1;
+	}
+	plain[at] = '\0';
+	return plain;
 }
 
 unsigned int parse_count(const char *word, const char *option)
@@ -167,6 +215,7 @@ bool parse_list(const char *list, struct set *set, char *bad, size_t size)
 	u64 from = 0, to = 0;
 	bool good = copy && *copy;
 
+	snprintf(bad, size, "it is empty");
 	while (good && (word = strsep(&rest, ","))) {
 		snprintf(bad, size, "%s", word);
 		last = strchr(word, '-');

@@ -42,6 +42,7 @@
 #define SYS		"/sys/kernel/mm/camc/"
 #define CGROUPS		"/tmp/camc/cgroups"
 #define CGROUP		CGROUPS "/camc"
+#define HARD_OFFLINE	"/sys/devices/system/memory/hard_offline_page"
 #define BLOCK		"/sys/devices/system/memory/memory%d"
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
@@ -752,6 +753,55 @@ static void test_huge(void)
 	expect_pure(at, size);
 }
 
+static int thp_is_disabled(void)
+{
+	return MUST(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
+}
+
+/* Are they disabled in a child, and in the program that it starts? */
+static void expect_thp_disabled(int child, const char *program)
+{
+	pid_t pid = MUST(fork());
+
+	if (!pid) {
+		EXPECT(thp_is_disabled() == child);
+		execl("/tmp/camc/inspected", "inspected", "--thp", program, NULL);
+		_exit(1);
+	}
+	CHILD_OK(pid);
+}
+
+/* A process has no huge pages for its colors, or because it said so, which is inherited. */
+static void test_huge_inherited(void)
+{
+	char *const argv[] = { "inspected", "--thp", "0", NULL };
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	copy_program("/tmp/camc/inspected");
+	EXPECT(!thp_is_disabled());
+	set_auto(1, 0);
+	EXPECT(thp_is_disabled());
+	expect_thp_disabled(0, "0");
+	EXPECT(!posix_spawn(&pid, "/tmp/camc/inspected", NULL, NULL, argv, environ));
+	CHILD_OK(pid);
+	set_auto(1, CAMC_FORK);
+	expect_thp_disabled(1, "0");
+	set_auto(1, CAMC_FORK | CAMC_EXEC);
+	expect_thp_disabled(1, "1");
+	clear_colors();
+	EXPECT(thp_is_disabled());
+	expect_thp_disabled(0, "0");
+	MUST(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
+	expect_thp_disabled(1, "1");
+	set_auto(1, 0);
+	expect_thp_disabled(1, "1");
+	MUST(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0));
+	expect_thp_disabled(0, "0");
+	unlink("/tmp/camc/inspected");
+}
+
 /* Who has no colors makes no huge page of what he shares with a task that has some. */
 static void test_huge_shared(void)
 {
@@ -962,6 +1012,7 @@ static void test_cgroup(void)
 {
 	char path[128], buf[256];
 	pid_t pid;
+	int fd;
 
 	if (access(CGROUP "/memory.colors", F_OK))
 		skip("no memory cgroup");
@@ -1001,6 +1052,21 @@ static void test_cgroup(void)
 	EXPECT(stat_of("taken") == 3);
 	MUST(put(CGROUP "/memory.colors", "none"));
 	EXPECT(stat_of("taken") == 0);
+	/* The limit holds if who has opened the file is not privileged, or who writes. */
+	MUST(get(SYS "limit", buf, sizeof(buf)));
+	MUST(put(SYS "limit", "1"));
+	MUST(chmod(CGROUP "/memory.colors", 0666));
+	MUST(seteuid(65534));
+	fd = MUST(open(CGROUP "/memory.colors", O_WRONLY));
+	EXPECT(write(fd, "auto 2", 6) == -1 && errno == EDQUOT);
+	MUST(seteuid(0));
+	EXPECT(write(fd, "auto 2", 6) == -1 && errno == EDQUOT);
+	MUST(write(fd, "auto 1", 6));
+	close(fd);
+	MUST(chmod(CGROUP "/memory.colors", 0644));
+	MUST(put(CGROUP "/memory.colors", "auto 2"));
+	MUST(put(CGROUP "/memory.colors", "none"));
+	MUST(put(SYS "limit", buf));
 	MUST(put(CGROUP "/below/memory.colors", "7"));
 	MUST(rmdir(path));
 	for (int i = 0; stat_of("taken") && i < 5000; i++)
@@ -1429,6 +1495,37 @@ static void test_spill(void)
 	EXPECT(stat_of("taken") == (long)nr_colors());
 }
 
+static void *thread_spills(void *at)
+{
+	for (size_t i = 0; nr_colors() == 1; i += page)
+		store((char *)at + i, i);
+	return NULL;
+}
+
+/* Threads that come to the end of their colors together get one more, which is for all. */
+static void test_spill_threads(void)
+{
+	pthread_t threads[8];
+
+	for (int round = 0; round < 3; round++) {
+		size_t size = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS * 2 & -page;
+		char *at[8];
+
+		set_auto(1, 0);
+		for (int i = 0; i < 8; i++) {
+			at[i] = room(size);
+			EXPECT(!pthread_create(&threads[i], NULL, thread_spills, at[i]));
+		}
+		for (int i = 0; i < 8; i++)
+			pthread_join(threads[i], NULL);
+		if (nr_colors() != 2)
+			fail("they got %u colors", nr_colors() - 1);
+		for (int i = 0; i < 8; i++)
+			munmap(at[i], size);
+		clear_colors();
+	}
+}
+
 /* Two tasks come to their end, one of which may have one more color, and exit. */
 static void test_trace(void)
 {
@@ -1591,6 +1688,35 @@ static void test_fill(void)
 	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
 }
 
+/* Who has collected all that he may has taken nothing of what others may. */
+static void test_fill_others(void)
+{
+	struct camc_policy policy = { .nr_pages = 1 << 30 };
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	on_node = 0;
+	MUST(pipe(ready));
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(setresuid(65534, 65534, 65534));
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		set_auto(BANKS / 2, 0);
+		MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+		MUST(write(ready[1], "", 1));
+		pause();
+	}
+	EXPECT(read(ready[0], &byte, 1) == 1);
+	set_auto(2, 0);
+	policy.nr_pages = 512;
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	kill(pid, SIGKILL);
+	wait_for(pid);
+	if (policy.nr_pages < 512)
+		fail("only %u pages are left to collect", policy.nr_pages);
+}
+
 /* The next memory block that has only movable pages, and is online, or -1 */
 static int movable_block(int i)
 {
@@ -1656,6 +1782,88 @@ static void test_offline(void)
 	}
 	printf("# went offline %d times of 12\n", went);
 	EXPECT(went > 0);
+}
+
+/* Memory that does not go offline after all is back at once, for who had found none left. */
+static void test_back(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	char *some_pages = room(MIB(512)), *at = some_pages, *again = room(MIB(1));
+	struct iovec iov = { .iov_len = page };
+	int block = -1, pagemap = open_pagemap();
+	unsigned long long bytes;
+	char path[128], text[64], byte;
+	int ends[2], back[2];
+	pid_t pid;
+
+	MUST(get("/sys/devices/system/memory/block_size_bytes", text, sizeof(text)));
+	bytes = strtoull(text, NULL, 16);
+	do {
+		block = movable_block(block);
+		if (block < 0)
+			skip("no memory block that can go offline");
+		snprintf(path, sizeof(path), BLOCK "/state", block);
+	} while (put(path, "offline") < 0);
+	MUST(put(path, "online_movable"));
+	/* A page of it that cannot be moved */
+	for (; at < some_pages + MIB(512); at += page) {
+		store(at, 1);
+		if ((pfn_at(pagemap, at) << 12) / bytes == (unsigned long long)block)
+			break;
+	}
+	if (at == some_pages + MIB(512))
+		skip("no page of such a block");
+	iov.iov_base = at;
+	MUST(pipe(ends));
+	MUST(pipe(back));
+	MUST(vmsplice(ends[1], &iov, 1, 0));
+	sigaction(SIGALRM, &action, NULL);
+	pid = MUST(fork());
+	if (!pid) {
+		close(back[0]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		EXPECT(put(path, "offline") == -1 && errno == EINTR);
+		/* no exit, which frees pages that somebody may wait for */
+		MUST(write(back[1], "", 1));
+		pause();
+		_exit(0);
+	}
+	usleep(500000);
+	if (waitpid(pid, NULL, WNOHANG))
+		skip("the block does not try to go offline");
+	close(back[1]);
+	munmap(some_pages, at - some_pages);
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(room(MIB(1024)), MIB(1024));
+	/* It is found that there are none, anew: this is believed for a second. */
+	usleep(1200000);
+	touch_to_the_end(again, MIB(1));
+	kill(pid, SIGALRM);
+	EXPECT(read(back[0], &byte, 1) == 1);
+	EXPECT(touch_to_the_end(again, MIB(1)) == MIB(1) / page);
+	kill(pid, SIGALRM);
+	CHILD_OK(pid);
+}
+
+/* A page that breaks while it is on a color list goes out of use, as any free page does. */
+static void test_broken(void)
+{
+	long broken = field("/proc/meminfo", "HardwareCorrupted:");
+	int pagemap = open_pagemap();
+	char *at = room(MIB(1));
+	char address[32];
+
+	if (access(HARD_OFFLINE, W_OK))
+		skip("no CONFIG_MEMORY_FAILURE");
+	set_auto(1, 0);
+	touch(at, MIB(1));
+	snprintf(address, sizeof(address), "%#llx",
+		 (unsigned long long)pfn_at(pagemap, at) << 12);
+	munmap(at, MIB(1));
+	EXPECT(stat_of("free") > 128);
+	MUST(put(HARD_OFFLINE, address));
+	EXPECT(field("/proc/meminfo", "HardwareCorrupted:") == broken + (long)page / 1024);
+	touch(room(MIB(2)), MIB(2));
 }
 
 static void test_warm(void)
@@ -1850,6 +2058,7 @@ static const struct {
 	{ test_vfork_mmap, "colors that a vforked child takes outlast execve()" },
 	{ test_huge, "there are no huge pages" },
 	{ test_huge_shared, "what colored tasks share with others becomes no huge page" },
+	{ test_huge_inherited, "a process that is not colored inherits no lack of huge pages" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
@@ -1858,6 +2067,7 @@ static const struct {
 	{ test_cgroup, "programs in a cgroup have its colors" },
 	{ test_proc, "/proc/camc tells who has what" },
 	{ test_fill, "pages on color lists are free memory" },
+	{ test_fill_others, "who has collected pages leaves others theirs" },
 	{ test_offline, "memory goes offline while pages of it are collected" },
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
@@ -1869,12 +2079,15 @@ static const struct {
 	{ test_kswapd, "kswapd is woken in time, and where memory is short only" },
 	{ test_other_node, "memory is reclaimed where it is short only" },
 	{ test_spill, "a task gets one more color, and another" },
+	{ test_spill_threads, "threads of one set get one more color together" },
 	{ test_trace, "what happens to colors is traced" },
 	{ test_swap, "swapped pages come back in the colors" },
 	{ test_compaction, "compaction leaves colored pages alone" },
 	{ test_cma, "pages that CMA moves keep their colors" },
 	{ test_node, "colors of another node" },
 	{ test_churn, "nothing is lost in a race of tasks, drains and compaction" },
+	{ test_back, "memory that stays online is back at once" },
+	{ test_broken, "a page that breaks on a color list goes out of use" },
 };
 
 static void find_nodes(void)
@@ -1936,6 +2149,8 @@ int main(int argc, char **argv)
 	const char *only = argc > 1 ? argv[1] : NULL;
 
 	page = sysconf(_SC_PAGESIZE);
+	if (argc == 3 && !strcmp(argv[1], "--thp"))
+		return thp_is_disabled() != atoi(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "--has")) {
 		struct camc_policy policy;
 
