@@ -54,6 +54,10 @@ def test_ladder_samples_by_pages() -> None:
     assert list(samples) == [64, 1]
 
 
+def test_jobs_one_after_the_other_are_summed() -> None:
+    assert measure.job("1024 30\nsomething\n2048 12\n") == (3072, 42)
+
+
 def test_job_that_was_cut_off_is_told() -> None:
     assert measure.job("noise\n20000 174273437\n") == (20000, 174273437)
     with pytest.raises(LabError, match="did not come to its end"):

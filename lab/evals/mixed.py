@@ -14,7 +14,7 @@ VARIANTS = (NONE, GCMA, MORE)
 SCAN = f"hot 48 MiB beside a scan of {SCAN_MIB}"
 SMALL_AREAS_MIB = (2, 4)
 SEEDS = {"compile": 6}  # it reads a fifth more or less by chance, also with more memory
-# Of what is found in use: what is in use before, in the mean what evicts it until it is read again
+# In use already; found to be; what evicts these before that; what passes by after each reading
 ACTIVE_MIB, FOUND_MIB, EVICT_MIB, FLOW_MIB = 31, 12, 40, 72
 
 
@@ -92,14 +92,14 @@ def _found(passes: int) -> Load:
         f"job pages /disk/hole0 {FLOW_MIB} 1 {EVICT_MIB * PAGES} >/dev/null",
     )
     found = f"pages /disk/found {FOUND_MIB} 1 {FOUND_MIB * PAGES}"
-    steps = [step for n in holes[1:] for step in (found, f"pages /disk/hole{n} {flow}")]
+    jobs = [each for n in holes[1:] for each in (found, f"pages /disk/hole{n} {flow}")]
     return Load(
         f"{FOUND_MIB} MiB found in use beside a flow, area 8, cache 64",
         8,
         64,
         ACTIVE_MIB + FOUND_MIB,
         "\n".join(ready),
-        (*steps, found),
+        (" && job ".join([*jobs, found]),),
         settings=loads.BOTH_LRUS,
         seeds=3,
     )
