@@ -940,15 +940,18 @@ void *__gcma_shadow(void *entry)
 }
 
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
-			pgoff_t index, gfp_t gfp, bool over)
+			pgoff_t index, gfp_t gfp, const void *hint)
 {
 	unsigned long nr = folio_nr_pages(folio), i = index;
+	bool over = hint == GCMA_OVER;
 	void *entry, *own, *filled = NULL, *shadow = NULL;
 	u32 later, nr_frames;
 
 	if (!mapping_tenants(mapping))
 		return NULL;
 	gcma_passed_last(folio); /* that was another one, if any */
+	if (hint == GCMA_ABSENT)
+		return NULL;
 	if (!over && !(gfp & __GFP_WRITE) && !folio->private &&
 	    nr <= 1UL << GCMA_MAX_ORDER)
 		filled = gcma_fill(mapping, folio, index, &shadow);

@@ -897,7 +897,7 @@ static void __init gcma_test_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_misses), 0);
 	/* What is resident is no shadow. */
-	KUNIT_EXPECT_NULL(test, __gcma_load_begin(mapping, folio, index, GFP_KERNEL, true));
+	KUNIT_EXPECT_NULL(test, __gcma_load_begin(mapping, folio, index, GFP_KERNEL, GCMA_OVER));
 	kunit_check_settled(test);
 	folio_unlock(folio);
 	folio_put(folio);

@@ -60,7 +60,7 @@ bool __gcma_store_commit(void *copies, struct address_space *mapping,
 			 struct folio *folio, void *shadow, unsigned long passes);
 void __gcma_store_end(void *copies, bool passed);
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
-			pgoff_t index, gfp_t gfp, bool over);
+			pgoff_t index, gfp_t gfp, const void *hint);
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 		     gfp_t gfp);
 bool __gcma_load_commit(void *filled, const struct folio *folio);
@@ -262,7 +262,7 @@ static inline void *gcma_load_begin(struct address_space *mapping,
 		folio->private = NULL;
 	return hint == GCMA_ABSENT &&
 	       !test_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately) ?
-	       NULL : __gcma_load_begin(mapping, folio, index, gfp, hint == GCMA_OVER);
+	       NULL : __gcma_load_begin(mapping, folio, index, gfp, hint);
 }
 
 /**
