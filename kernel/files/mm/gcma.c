@@ -82,6 +82,13 @@ DEFINE_STATIC_KEY_FALSE(gcma_key);
 #define GCMA_FRAME_MASK	((1UL << GCMA_FRAME_BITS) - 1)
 #define GCMA_GEN_MASK	((1UL << GCMA_GEN_BITS) - 1)
 
+/*
+ * A frame that was lent so often since tells nothing of the page that it held, and one that a
+ * primary had, for nobody knows how long, counts as lent so often. With few generations, which
+ * are soon the same again, none tells anything.
+ */
+#define GCMA_LONG	(IS_ENABLED(CONFIG_64BIT) ? 16U : 0)
+
 static struct gcma gcma_areas[MAX_CMA_AREAS + 1]; /* one of them for the tests */
 static unsigned int gcma_nr_areas;
 static u32 gcma_nr_frames; /* of all of them */
@@ -928,15 +935,19 @@ static void *gcma_latest(void *entry, u32 *later, u32 *nr_frames)
 /*
  * What was recycled lost its shadow: that of the tenant that has the frame now, but older, is
  * about it. Lists are queues, and samples have as many of the frames as of the pages: where all
- * are admitted, so many are evicted before a frame is recycled as there are frames.
+ * are admitted, so many are evicted before a frame is recycled as there are frames. It is a
+ * guess: too old where stores failed or hot pages leave the others few frames, too young where
+ * few are admitted.
  */
 void *__gcma_shadow(void *entry)
 {
 	u32 later, nr_frames;
 	void *shadow = gcma_latest(entry, &later, &nr_frames);
 
-	return shadow && later ?
-	       workingset_older(shadow, (unsigned long)later * nr_frames) : shadow;
+	if (!shadow || !later)
+		return shadow;
+	return later < GCMA_LONG ?
+	       workingset_older(shadow, (unsigned long)later * nr_frames) : NULL;
 }
 
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
@@ -1265,6 +1276,9 @@ static void gcma_scrub(struct cma_reserve *r, unsigned long frame,
 			if (gcma_is_dirty(g, frame))
 				continue;
 			word = atomic_fetch_andnot(GCMA_INTACT, &f->word);
+			/* Who does not own it reads it only, without the lock. */
+			if (!(word & GCMA_OWNER))
+				atomic_add(GCMA_LONG << GCMA_GEN_SHIFT, &f->word);
 			if ((word & GCMA_STATE_MASK) == GCMA_STORED) {
 				gcma_unlink(g, frame, gcma_list_of(word));
 				gcma_note_revoked(g, gcma_list_of(word));

@@ -509,7 +509,8 @@ static inline void gcma_drop_all(void *dropped)
  * gcma_shadow() - look at the shadow behind an entry, leaving the tenant alone
  * @entry: a shadow or a tenant entry
  *
- * Return: the shadow, NULL if it is gone. Context: any.
+ * Return: the shadow, or if it is gone one that is made up, which depends on who asks: see
+ * workingset_older(); else NULL. Context: any.
  */
 static inline void *gcma_shadow(void *entry)
 {
