@@ -424,17 +424,30 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	return 0;
 }
 
+/* Has somebody a slot for himself just now? Context: the device is there. */
+static bool gcma_slot_held(swp_entry_t slot)
+{
+	/* He may let go of it at any time. */
+	return data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & SWAP_HAS_CACHE;
+}
+
 /*
  * The memory of a dirty tenant is bad: leave its shadow, and note that the page was lost. That
- * takes neither a frame nor memory. Returns 0, or -EAGAIN as gcma_move_aside().
+ * takes neither a frame nor memory. Returns 0, or -EAGAIN as gcma_move_aside(), or if somebody
+ * has the slot for himself: he may have read the page in time.
  */
 static int gcma_leave_lost(struct gcma *g, u32 frame, void *entry,
-			   struct address_space *mapping, pgoff_t index)
+			   struct address_space *mapping, pgoff_t index, swp_entry_t slot)
 {
 	XA_STATE(xas, &mapping->i_pages, index);
 
 	if (!gcma_claim(entry, &frame, mapping, index))
 		return -EAGAIN;
+	/* He had the slot before he claimed the frame: who did so before us is seen here. */
+	if (gcma_slot_held(slot)) {
+		gcma_disown(g, frame);
+		return -EAGAIN;
+	}
 	xas_lock_irq(&xas);
 	/* Not if the slot was freed, or a folio was added: see gcma_dirty_load(). */
 	if (xas_load(&xas) == entry) {
@@ -509,13 +522,6 @@ static struct mem_cgroup *gcma_charge_root(void)
 }
 #endif
 
-/* Has somebody a slot for himself just now? Context: the device is there. */
-static bool gcma_slot_held(swp_entry_t slot)
-{
-	/* He may let go of it at any time. */
-	return data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & SWAP_HAS_CACHE;
-}
-
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
  * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. If the
@@ -560,8 +566,10 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;
 
-	if (PageHWPoison(gcma_frame_page(g, frame)))
-		return gcma_leave_lost(g, frame, entry, mapping, index);
+	if (PageHWPoison(gcma_frame_page(g, frame))) {
+		ret = gcma_leave_lost(g, frame, entry, mapping, index, slot);
+		return ret && gcma_drop_unused(g, frame, entry, si, slot) ? 0 : ret;
+	}
 	if (policy != GCMA_MOVE_ASIDE && back)
 		ret = gcma_put_back(g, slot, gfp & ~__GFP_DIRECT_RECLAIM, write);
 	if (ret && policy != GCMA_WRITE_THROUGH)
