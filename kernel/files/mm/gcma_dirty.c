@@ -38,6 +38,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
 #include <linux/swap.h>
+#include <linux/swap_cgroup.h>
 #include <linux/swapops.h>
 #include <linux/writeback.h>
 #include <linux/zswap.h>
@@ -510,13 +511,25 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 }
 
 #ifdef CONFIG_MEMCG
-/* Whose group is gone is charged to none from here on. Returns what to set again. */
-static struct mem_cgroup *gcma_charge_root(void)
+/*
+ * Who is charged for a page that is put back: its group, or the nearest one above that is not
+ * gone. Takes a reference; NULL if there are no groups.
+ */
+static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 {
-	return set_active_memcg(root_mem_cgroup);
+	struct mem_cgroup *memcg;
+
+	if (mem_cgroup_disabled())
+		return NULL;
+	rcu_read_lock();
+	memcg = mem_cgroup_from_id(lookup_swap_cgroup_id(slot)) ?: root_mem_cgroup;
+	while (!css_tryget_online(&memcg->css))
+		memcg = parent_mem_cgroup(memcg);
+	rcu_read_unlock();
+	return memcg;
 }
 #else
-static struct mem_cgroup *gcma_charge_root(void)
+static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 {
 	return NULL;
 }
@@ -524,19 +537,20 @@ static struct mem_cgroup *gcma_charge_root(void)
 
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
- * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. If the
- * group of the page is gone it is nobody's: neither group nor memory policy of this task count.
+ * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. The
+ * memory policy of this task does not count, nor does its group.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
-	struct mem_cgroup *memcg = gcma_charge_root();
+	struct mem_cgroup *charged = gcma_charged(slot), *old = set_active_memcg(charged);
 	struct folio *folio;
 	bool fresh;
 
 	folio = __read_swap_cache_async(slot, gfp | __GFP_NOWARN,
 					get_task_policy(&init_task), NO_INTERLEAVE_INDEX,
 					&fresh, true);
-	set_active_memcg(memcg);
+	set_active_memcg(old);
+	mem_cgroup_put(charged);
 	if (!folio)
 		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
