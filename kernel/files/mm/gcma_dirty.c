@@ -53,9 +53,6 @@
 /* Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted. */
 #define GCMA_DIRTY_SPINS	10000
 
-/* How often to try what did not work, or look for what is about to go, a tick each. */
-#define GCMA_DIRTY_TRIES	32
-
 /* Of a slot in the swap cache: its page was lost with the memory of its frame. */
 #define GCMA_LOST_MARK		XA_MARK_0
 
@@ -670,6 +667,30 @@ int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 	}
 	smp_mb(); /* no bit is set: nobody touches the memory. Pairs with gcma_dirty_clear() */
 	return ret;
+}
+
+/**
+ * gcma_dirty_stays() - has a frame a dirty tenant, after its range was refused?
+ * @g: the area
+ * @frame: the frame; its bit is set
+ * @tries: ticks to wait for owners, of all frames together
+ *
+ * Who owns it may give it back as it was, see gcma_dirty_own(): it has to be wiped then, if
+ * that is asked for, once he is done.
+ *
+ * Context: may sleep. Return: false if its memory may be touched.
+ */
+bool gcma_dirty_stays(struct gcma *g, u32 frame, unsigned int *tries)
+{
+	unsigned int spins = 0;
+
+	while (gcma_is_dirty(g, frame)) {
+		if (gcma_frame_state(&g->frames[frame]) == GCMA_STORED || !*tries)
+			return true;
+		*tries -= gcma_dirty_wait(&spins);
+	}
+	smp_mb(); /* he is done with it: pairs with gcma_dirty_clear() */
+	return false;
 }
 
 /* ------ settings -------------------------------------------------------- */

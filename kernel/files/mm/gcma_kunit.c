@@ -2803,6 +2803,47 @@ static void __init gcma_test_refused_cleared(struct kunit *test)
 	if (!was)
 		static_branch_disable(&init_on_free);
 }
+
+#define KUNIT_OWNED	5	/* frame that is about to be dirty */
+
+/* Give back a frame that a primary came for, once he has wiped what is before it. */
+static void kunit_come_too_late(struct gcma_kunit *k)
+{
+	unsigned int waited = 0;
+
+	while (!kunit_has(k, KUNIT_OWNED - 1, 0) && waited++ < 1000)
+		usleep_range(1000, 2000);
+	usleep_range(1000, 2000);
+	gcma_dirty_clear(k->g, KUNIT_OWNED);
+	gcma_put(k->g, KUNIT_OWNED, GCMA_refused_busy);
+}
+
+/* Nor is of what was in a frame that nothing was copied into. */
+static void __init gcma_test_refused_uncopied(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	bool was = want_init_on_free();
+	void *entry;
+
+	kunit_open_aside(test, KUNIT_CLOSED, kunit_come_too_late);
+	static_branch_enable(&init_on_free);
+	static_branch_inc(&gcma_dirty_key);
+	kunit_fill_area(k);
+	entry = kunit_store_dirty(test, 3);
+	kunit_own_dirty(test, KUNIT_OWNED);
+	bitmap_set(k->cma.bitmap, 0, 8);
+	complete(&kunit_aside.go);
+	KUNIT_EXPECT_NE(test, gcma_revoke(k->cma.reserve, 0, 8), 0);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_FALSE(test, kunit_has(k, 3, 0));
+	KUNIT_EXPECT_TRUE(test, kunit_has(k, KUNIT_OWNED, 0));
+	kunit_drop_dirty(test, entry);
+	atomic_long_sub(8, &k->cma.reserve->nr_available);
+	kunit_release(k, 0, 8);
+	static_branch_dec(&gcma_dirty_key);
+	if (!was)
+		static_branch_disable(&init_on_free);
+}
 #endif
 
 /* Nobody touches memory that failed, even to clear it. */
@@ -3044,6 +3085,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dirty_killed),
 	KUNIT_CASE(gcma_test_dirty_not_given_up),
 	KUNIT_CASE(gcma_test_refused_cleared),
+	KUNIT_CASE(gcma_test_refused_uncopied),
 #endif
 	KUNIT_CASE(gcma_test_dead_area),
 	KUNIT_CASE(gcma_test_quarantine),
