@@ -711,17 +711,10 @@ static int gcma_drain(struct gcma *g, u32 end)
 	return 0;
 }
 
-static DEFINE_MUTEX(gcma_settings);
-
-/*
- * Switch the policy: there are no dirty tenants left then. If they can be placed nowhere
- * it is write-through, and those that are left stay. Returns 0, -ENOMEM, -EBUSY or -EINTR.
- */
-int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
+static int gcma_switch(struct gcma *g, enum gcma_swap_policy policy)
 {
 	int ret;
 
-	guard(mutex)(&gcma_settings);
 	if (policy != GCMA_WRITE_THROUGH && !gcma_dirty_enabled())
 		static_branch_enable(&gcma_dirty_key);
 	scoped_guard(spinlock_irqsave, &g->lock)
@@ -742,16 +735,41 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
 	return 0;
 }
 
+/* Held as long as a drain takes: who waits for it can be killed. */
+static DEFINE_MUTEX(gcma_settings);
+
+/*
+ * Switch the policy: there are no dirty tenants left then. If they can be placed nowhere
+ * it is write-through, and those that are left stay. Returns 0, -ENOMEM, -EBUSY or -EINTR;
+ * with the latter it may be as it was, if another setting did not end.
+ */
+int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
+{
+	int ret = mutex_lock_killable(&gcma_settings);
+
+	if (ret)
+		return ret;
+	ret = gcma_switch(g, policy);
+	mutex_unlock(&gcma_settings);
+	return ret;
+}
+
 /*
  * How many dirty tenants there may be; what is not in as many frames at the end is put back.
- * Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if some are left there.
+ * Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if some are left there, or as above.
  */
 int gcma_set_dirty_max(struct gcma *g, u32 max)
 {
+	int ret;
+
 	if (max > g->nr_frames)
 		return -EINVAL;
-	guard(mutex)(&gcma_settings);
+	ret = mutex_lock_killable(&gcma_settings);
+	if (ret)
+		return ret;
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->dirty_max, max);
-	return gcma_drain(g, g->nr_frames - max);
+	ret = gcma_drain(g, g->nr_frames - max);
+	mutex_unlock(&gcma_settings);
+	return ret;
 }

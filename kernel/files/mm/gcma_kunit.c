@@ -2739,6 +2739,39 @@ static void __init gcma_test_dirty_killed(struct kunit *test)
 	destroy_timer_on_stack(&settles.timer);
 }
 
+static int kunit_set;
+
+static void kunit_set_policy(struct gcma_kunit *k)
+{
+	kunit_set = gcma_set_swap_policy(k->g, GCMA_WRITE_THROUGH);
+}
+
+/* So can be who waits for the one who waits. */
+static void __init gcma_test_dirty_second_killed(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct kunit_settles settles = { .g = k->g };
+
+	kunit_open_aside(test, KUNIT_CLOSED, kunit_set_policy);
+	timer_setup_on_stack(&settles.timer, kunit_settle, 0);
+	atomic_inc(&k->g->nr_dirty);
+	mod_timer(&settles.timer, jiffies + HZ);
+	complete(&kunit_aside.go);
+	msleep(50);
+	allow_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, KUNIT_PAGES), -EINTR);
+	KUNIT_EXPECT_EQ(test, gcma_set_swap_policy(k->g, GCMA_WRITE_THROUGH), -EINTR);
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+	KUNIT_EXPECT_EQ(test, gcma_nr_dirty(k->g), 1);
+	KUNIT_EXPECT_EQ(test, k->g->dirty_max, KUNIT_PAGES / 2);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_EQ(test, kunit_set, 0);
+	timer_delete_sync(&settles.timer);
+	destroy_timer_on_stack(&settles.timer);
+}
+
 static bool kunit_gave_up;
 
 static void kunit_give_up(struct gcma_kunit *k)
@@ -3083,6 +3116,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dirty_held),
 	KUNIT_CASE(gcma_test_dirty_max),
 	KUNIT_CASE(gcma_test_dirty_killed),
+	KUNIT_CASE(gcma_test_dirty_second_killed),
 	KUNIT_CASE(gcma_test_dirty_not_given_up),
 	KUNIT_CASE(gcma_test_refused_cleared),
 	KUNIT_CASE(gcma_test_refused_uncopied),
