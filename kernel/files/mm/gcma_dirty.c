@@ -645,7 +645,7 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
  * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
  * GCMA_DIRTY_TRIES ticks, and as long is waited for who does not run, in each range that
- * is tried.
+ * is tried: cma_alloc() of so many pages tries up to count >> align that have the same frame.
  * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
  * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere. What was placed
  * until then stays where it is.
