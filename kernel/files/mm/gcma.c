@@ -277,11 +277,12 @@ static void gcma_wipe(const struct gcma *g, u32 frame)
 static noinline int gcma_revoke_dirty(struct gcma *g, unsigned long frame, unsigned long count)
 {
 	int ret = gcma_evacuate(g, frame, count);
+	unsigned int tries = GCMA_DIRTY_TRIES;
 
 	gcma_wait(gcma_pfn(g, frame), count);
 	/* The others go, too, and no primary clears their frames. */
 	for (; ret && want_init_on_free() && count--; frame++)
-		if (!gcma_is_dirty(g, frame))
+		if (!gcma_dirty_stays(g, frame, &tries))
 			gcma_wipe(g, frame);
 	return ret;
 }

@@ -227,6 +227,9 @@ static inline bool gcma_swap_fast(const struct folio *folio)
 }
 #endif
 
+/* How often to try what did not work, or look for what is about to go, a tick each. */
+#define GCMA_DIRTY_TRIES	32U
+
 #ifdef CONFIG_GCMA_DIRTY
 /* Does the frame hold what is nowhere else, or is about to? */
 static inline bool gcma_is_dirty(const struct gcma *g, u32 frame)
@@ -245,6 +248,7 @@ void gcma_dirty_clear(struct gcma *g, u32 frame);
 bool gcma_dirty_load(struct address_space *mapping, struct folio *folio, pgoff_t index,
 		     void **shadow);
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count);
+bool gcma_dirty_stays(struct gcma *g, u32 frame, unsigned int *tries);
 int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy);
 int gcma_set_dirty_max(struct gcma *g, u32 max);
 #else
@@ -280,6 +284,11 @@ static inline bool gcma_dirty_load(struct address_space *mapping, struct folio *
 static inline int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 {
 	return 0;
+}
+
+static inline bool gcma_dirty_stays(struct gcma *g, u32 frame, unsigned int *tries)
+{
+	return false;
 }
 #endif
 

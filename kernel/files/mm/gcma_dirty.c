@@ -38,6 +38,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
 #include <linux/swap.h>
+#include <linux/swap_cgroup.h>
 #include <linux/swapops.h>
 #include <linux/writeback.h>
 #include <linux/zswap.h>
@@ -51,9 +52,6 @@
 
 /* Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted. */
 #define GCMA_DIRTY_SPINS	10000
-
-/* How often to try what did not work, or look for what is about to go, a tick each. */
-#define GCMA_DIRTY_TRIES	32
 
 /* Of a slot in the swap cache: its page was lost with the memory of its frame. */
 #define GCMA_LOST_MARK		XA_MARK_0
@@ -424,17 +422,30 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	return 0;
 }
 
+/* Has somebody a slot for himself just now? Context: the device is there. */
+static bool gcma_slot_held(swp_entry_t slot)
+{
+	/* He may let go of it at any time. */
+	return data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & SWAP_HAS_CACHE;
+}
+
 /*
  * The memory of a dirty tenant is bad: leave its shadow, and note that the page was lost. That
- * takes neither a frame nor memory. Returns 0, or -EAGAIN as gcma_move_aside().
+ * takes neither a frame nor memory. Returns 0, or -EAGAIN as gcma_move_aside(), or if somebody
+ * has the slot for himself: he may have read the page in time.
  */
 static int gcma_leave_lost(struct gcma *g, u32 frame, void *entry,
-			   struct address_space *mapping, pgoff_t index)
+			   struct address_space *mapping, pgoff_t index, swp_entry_t slot)
 {
 	XA_STATE(xas, &mapping->i_pages, index);
 
 	if (!gcma_claim(entry, &frame, mapping, index))
 		return -EAGAIN;
+	/* He had the slot before he claimed the frame: who did so before us is seen here. */
+	if (gcma_slot_held(slot)) {
+		gcma_disown(g, frame);
+		return -EAGAIN;
+	}
 	xas_lock_irq(&xas);
 	/* Not if the slot was freed, or a folio was added: see gcma_dirty_load(). */
 	if (xas_load(&xas) == entry) {
@@ -497,40 +508,46 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 }
 
 #ifdef CONFIG_MEMCG
-/* Whose group is gone is charged to none from here on. Returns what to set again. */
-static struct mem_cgroup *gcma_charge_root(void)
+/*
+ * Who is charged for a page that is put back: its group, or the nearest one above that is not
+ * gone. Takes a reference; NULL if there are no groups.
+ */
+static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 {
-	return set_active_memcg(root_mem_cgroup);
+	struct mem_cgroup *memcg;
+
+	if (mem_cgroup_disabled())
+		return NULL;
+	rcu_read_lock();
+	memcg = mem_cgroup_from_id(lookup_swap_cgroup_id(slot)) ?: root_mem_cgroup;
+	while (!css_tryget_online(&memcg->css))
+		memcg = parent_mem_cgroup(memcg);
+	rcu_read_unlock();
+	return memcg;
 }
 #else
-static struct mem_cgroup *gcma_charge_root(void)
+static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 {
 	return NULL;
 }
 #endif
 
-/* Has somebody a slot for himself just now? Context: the device is there. */
-static bool gcma_slot_held(swp_entry_t slot)
-{
-	/* He may let go of it at any time. */
-	return data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & SWAP_HAS_CACHE;
-}
-
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
- * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. If the
- * group of the page is gone it is nobody's: neither group nor memory policy of this task count.
+ * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. The
+ * memory policy of this task does not count, nor does its group.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
-	struct mem_cgroup *memcg = gcma_charge_root();
+	struct mem_cgroup *charged = gcma_charged(slot), *old = set_active_memcg(charged);
 	struct folio *folio;
 	bool fresh;
 
 	folio = __read_swap_cache_async(slot, gfp | __GFP_NOWARN,
 					get_task_policy(&init_task), NO_INTERLEAVE_INDEX,
 					&fresh, true);
-	set_active_memcg(memcg);
+	set_active_memcg(old);
+	mem_cgroup_put(charged);
 	if (!folio)
 		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
@@ -560,8 +577,10 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;
 
-	if (PageHWPoison(gcma_frame_page(g, frame)))
-		return gcma_leave_lost(g, frame, entry, mapping, index);
+	if (PageHWPoison(gcma_frame_page(g, frame))) {
+		ret = gcma_leave_lost(g, frame, entry, mapping, index, slot);
+		return ret && gcma_drop_unused(g, frame, entry, si, slot) ? 0 : ret;
+	}
 	if (policy != GCMA_MOVE_ASIDE && back)
 		ret = gcma_put_back(g, slot, gfp & ~__GFP_DIRECT_RECLAIM, write);
 	if (ret && policy != GCMA_WRITE_THROUGH)
@@ -626,7 +645,7 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
  * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
  * GCMA_DIRTY_TRIES ticks, and as long is waited for who does not run, in each range that
- * is tried.
+ * is tried: cma_alloc() of so many pages tries up to count >> align that have the same frame.
  * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
  * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere. What was placed
  * until then stays where it is.
@@ -650,6 +669,30 @@ int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 	return ret;
 }
 
+/**
+ * gcma_dirty_stays() - has a frame a dirty tenant, after its range was refused?
+ * @g: the area
+ * @frame: the frame; its bit is set
+ * @tries: ticks to wait for owners, of all frames together
+ *
+ * Who owns it may give it back as it was, see gcma_dirty_own(): it has to be wiped then, if
+ * that is asked for, once he is done.
+ *
+ * Context: may sleep. Return: false if its memory may be touched.
+ */
+bool gcma_dirty_stays(struct gcma *g, u32 frame, unsigned int *tries)
+{
+	unsigned int spins = 0;
+
+	while (gcma_is_dirty(g, frame)) {
+		if (gcma_frame_state(&g->frames[frame]) == GCMA_STORED || !*tries)
+			return true;
+		*tries -= gcma_dirty_wait(&spins);
+	}
+	smp_mb(); /* he is done with it: pairs with gcma_dirty_clear() */
+	return false;
+}
+
 /* ------ settings -------------------------------------------------------- */
 
 /* Put back the dirty tenants of these frames, which get no new ones. */
@@ -668,17 +711,10 @@ static int gcma_drain(struct gcma *g, u32 end)
 	return 0;
 }
 
-static DEFINE_MUTEX(gcma_settings);
-
-/*
- * Switch the policy: there are no dirty tenants left then. If they can be placed nowhere
- * it is write-through, and those that are left stay. Returns 0, -ENOMEM, -EBUSY or -EINTR.
- */
-int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
+static int gcma_switch(struct gcma *g, enum gcma_swap_policy policy)
 {
 	int ret;
 
-	guard(mutex)(&gcma_settings);
 	if (policy != GCMA_WRITE_THROUGH && !gcma_dirty_enabled())
 		static_branch_enable(&gcma_dirty_key);
 	scoped_guard(spinlock_irqsave, &g->lock)
@@ -699,16 +735,41 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
 	return 0;
 }
 
+/* Held as long as a drain takes: who waits for it can be killed. */
+static DEFINE_MUTEX(gcma_settings);
+
+/*
+ * Switch the policy: there are no dirty tenants left then. If they can be placed nowhere
+ * it is write-through, and those that are left stay. Returns 0, -ENOMEM, -EBUSY or -EINTR;
+ * with the latter it may be as it was, if another setting did not end.
+ */
+int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
+{
+	int ret = mutex_lock_killable(&gcma_settings);
+
+	if (ret)
+		return ret;
+	ret = gcma_switch(g, policy);
+	mutex_unlock(&gcma_settings);
+	return ret;
+}
+
 /*
  * How many dirty tenants there may be; what is not in as many frames at the end is put back.
- * Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if some are left there.
+ * Returns 0 or -EINVAL; -ENOMEM, -EBUSY or -EINTR if some are left there, or as above.
  */
 int gcma_set_dirty_max(struct gcma *g, u32 max)
 {
+	int ret;
+
 	if (max > g->nr_frames)
 		return -EINVAL;
-	guard(mutex)(&gcma_settings);
+	ret = mutex_lock_killable(&gcma_settings);
+	if (ret)
+		return ret;
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->dirty_max, max);
-	return gcma_drain(g, g->nr_frames - max);
+	ret = gcma_drain(g, g->nr_frames - max);
+	mutex_unlock(&gcma_settings);
+	return ret;
 }

@@ -2761,6 +2761,39 @@ static void __init gcma_test_dirty_killed(struct kunit *test)
 	destroy_timer_on_stack(&settles.timer);
 }
 
+static int kunit_set;
+
+static void kunit_set_policy(struct gcma_kunit *k)
+{
+	kunit_set = gcma_set_swap_policy(k->g, GCMA_WRITE_THROUGH);
+}
+
+/* So can be who waits for the one who waits. */
+static void __init gcma_test_dirty_second_killed(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct kunit_settles settles = { .g = k->g };
+
+	kunit_open_aside(test, KUNIT_CLOSED, kunit_set_policy);
+	timer_setup_on_stack(&settles.timer, kunit_settle, 0);
+	atomic_inc(&k->g->nr_dirty);
+	mod_timer(&settles.timer, jiffies + HZ);
+	complete(&kunit_aside.go);
+	msleep(50);
+	allow_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, KUNIT_PAGES), -EINTR);
+	KUNIT_EXPECT_EQ(test, gcma_set_swap_policy(k->g, GCMA_WRITE_THROUGH), -EINTR);
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+	KUNIT_EXPECT_EQ(test, gcma_nr_dirty(k->g), 1);
+	KUNIT_EXPECT_EQ(test, k->g->dirty_max, KUNIT_PAGES / 2);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_EQ(test, kunit_set, 0);
+	timer_delete_sync(&settles.timer);
+	destroy_timer_on_stack(&settles.timer);
+}
+
 static bool kunit_gave_up;
 
 static void kunit_give_up(struct gcma_kunit *k)
@@ -2821,6 +2854,47 @@ static void __init gcma_test_refused_cleared(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kunit_has(k, frame, frame == 3 ? 2 : frame == 8));
 	kunit_drop_dirty(test, entry);
 	KUNIT_EXPECT_TRUE(test, kunit_has(k, 3, 0));
+	static_branch_dec(&gcma_dirty_key);
+	if (!was)
+		static_branch_disable(&init_on_free);
+}
+
+#define KUNIT_OWNED	5	/* frame that is about to be dirty */
+
+/* Give back a frame that a primary came for, once he has wiped what is before it. */
+static void kunit_come_too_late(struct gcma_kunit *k)
+{
+	unsigned int waited = 0;
+
+	while (!kunit_has(k, KUNIT_OWNED - 1, 0) && waited++ < 1000)
+		usleep_range(1000, 2000);
+	usleep_range(1000, 2000);
+	gcma_dirty_clear(k->g, KUNIT_OWNED);
+	gcma_put(k->g, KUNIT_OWNED, GCMA_refused_busy);
+}
+
+/* Nor is of what was in a frame that nothing was copied into. */
+static void __init gcma_test_refused_uncopied(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	bool was = want_init_on_free();
+	void *entry;
+
+	kunit_open_aside(test, KUNIT_CLOSED, kunit_come_too_late);
+	static_branch_enable(&init_on_free);
+	static_branch_inc(&gcma_dirty_key);
+	kunit_fill_area(k);
+	entry = kunit_store_dirty(test, 3);
+	kunit_own_dirty(test, KUNIT_OWNED);
+	bitmap_set(k->cma.bitmap, 0, 8);
+	complete(&kunit_aside.go);
+	KUNIT_EXPECT_NE(test, gcma_revoke(k->cma.reserve, 0, 8), 0);
+	kunit_close_aside(test);
+	KUNIT_EXPECT_FALSE(test, kunit_has(k, 3, 0));
+	KUNIT_EXPECT_TRUE(test, kunit_has(k, KUNIT_OWNED, 0));
+	kunit_drop_dirty(test, entry);
+	atomic_long_sub(8, &k->cma.reserve->nr_available);
+	kunit_release(k, 0, 8);
 	static_branch_dec(&gcma_dirty_key);
 	if (!was)
 		static_branch_disable(&init_on_free);
@@ -3065,8 +3139,10 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dirty_held),
 	KUNIT_CASE(gcma_test_dirty_max),
 	KUNIT_CASE(gcma_test_dirty_killed),
+	KUNIT_CASE(gcma_test_dirty_second_killed),
 	KUNIT_CASE(gcma_test_dirty_not_given_up),
 	KUNIT_CASE(gcma_test_refused_cleared),
+	KUNIT_CASE(gcma_test_refused_uncopied),
 #endif
 	KUNIT_CASE(gcma_test_dead_area),
 	KUNIT_CASE(gcma_test_quarantine),

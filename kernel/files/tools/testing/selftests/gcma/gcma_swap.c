@@ -1036,12 +1036,20 @@ static unsigned long group_number(const char *name)
 	return number;
 }
 
-static void group_set(const char *name, unsigned long number)
+static void group_write(const char *name, const char *word)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%s", group, name);
-	MUST(write_file(path, "%lu", number) ? -1 : 0);
+	MUST(write_file(path, "%s", word) ? -1 : 0);
+}
+
+static void group_set(const char *name, unsigned long number)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), "%lu", number);
+	group_write(name, word);
 }
 
 static unsigned long group_event(const char *file, const char *key)
@@ -1909,6 +1917,41 @@ static void area_set(const char *name, const char *word)
 		fail("%s was set to %s, and is not", name, word);
 }
 
+/* They are charged to the group that it was in. */
+static void group_in_group(void)
+{
+	unsigned long back, before, charged;
+	char parent[64];
+
+	pages = MAX_PAGES;
+	memory_new();
+	snprintf(parent, sizeof(parent), CGROUP_ROOT "/gcma-swap-%d", getpid());
+	snprintf(group, sizeof(group), "%s", parent);
+	MUST(mkdir(group, 0700));
+	group_write("cgroup.subtree_control", "+memory");
+	group_set("memory.max", MIB(64));
+	snprintf(group, sizeof(group), "%s/a", parent);
+	MUST(mkdir(group, 0700));
+	group_enter();
+	memory_write(0, pages, 1);
+	group_out();
+	dirty_expect(nearly(pages), NO_LIMIT);
+	group_leave();
+	usleep(GROUP_GOES_US);
+	snprintf(group, sizeof(group), "%s", parent);
+	back = counter("put_back");
+	before = group_number("memory.current");
+	area_set("swap_policy", "write-through");
+	back = counter("put_back") - back;
+	charged = group_number("memory.current");
+	area_set("swap_policy", policy->name);
+	if (back < nearly(pages) || charged < before + nearly(back) * page_size)
+		fail("%lu pages were put back, %lu bytes are charged, and %lu were before", back,
+		     charged, before);
+	memory_check();
+	MUST(rmdir(parent));
+}
+
 static void dirty_max(unsigned long max)
 {
 	char word[32];
@@ -2343,6 +2386,7 @@ static const struct test settings_tests[] = {
 	{ more_than_allowed, ANY | SINGLE, NEED_LOADS, "are written that are too many" },
 	{ fewer_allowed, ANY | SINGLE, NEED_STORES, "are in memory when fewer are allowed" },
 	{ group_gone, ANY | SINGLE, NEED_STORES, "of a group that is gone are charged to no other" },
+	{ group_in_group, ANY | SINGLE, NEED_STORES, "of a gone group are charged to that above" },
 	{ wrong_words, ANON | SINGLE, NEED_LOADS, "stay where they are when a setting is wrong" },
 	{}
 };
