@@ -225,7 +225,7 @@ MANY = "map big\nregion 0-40000000 node 1023\n" + "".join(
         (MANY, "1024 nodes with 16 bits of color: there are at most 1024 colors"),
         (MANY.replace("1023", "0"), "1 nodes with 16 bits of color: there are at most"),
         (MAP + "bank 3000\n", "rank-deficient: mask 3 is the XOR of mask 1, 2"),
-        (MAP.replace("40000000", "40000001"), "are multiples of 4 MiB"),
+        (MAP.replace("40000000", "40000001"), "are multiples of 1 MiB"),
         (MAP.replace("40000000", "all"), "END is all: where memory ends is not known"),
     ],
 )
@@ -237,6 +237,19 @@ def test_what_is_loaded_is_no_kernels(machine: Machine, text: str, message: str)
     for call in (["map", "show"], ["check", "12"]):
         error = machine.error(*call)
         assert error.startswith("the loaded map: ") and message in error
+
+
+def test_the_kernels_blocks_may_be_smaller(machine: Machine) -> None:
+    """Of a kernel whose MAX_PAGE_ORDER is not the usual one."""
+    text = MAP.replace("0-40000000", "0-40200000")
+    machine.kernel(4, text=text)
+    owners(machine)
+    process(machine, ALL_RIGHT)
+    assert "  0-40200000 node 0" in machine.output("map", "show")
+    assert machine.run("check", "12").returncode == 0
+    path = str(machine.write("m.map", text))
+    for call in (["map", "show", path], ["check", "--map", path, "12"]):
+        assert "are multiples of 4 MiB" in machine.error(*call)
 
 
 def test_show_a_map_of_nodes_only(machine: Machine) -> None:

@@ -451,8 +451,15 @@ static int explain_need(void)
 }
 
 /*
- * The map that is loaded; false: none is. The kernel has checked its own, but not what CAMC_ROOT
- * has. Without masks there is nothing to eliminate.
+ * The smallest page that this program takes: no kernel has smaller blocks. What its own largest is,
+ * CONFIG_ARCH_FORCE_MAX_ORDER, is not known here.
+ */
+#define LEAST_SHIFT	10
+
+/*
+ * The map that is loaded; false: none is. The kernel has checked its own, also that regions are
+ * multiples of its largest block, but not what CAMC_ROOT has. Without masks there is nothing to
+ * eliminate.
  */
 static bool read_loaded(void)
 {
@@ -462,7 +469,7 @@ static bool read_loaded(void)
 
 	if (some && (map_parse(&map, text, error) ||
 		     map_place(&map, NULL, &none, page_shift(), error) ||
-		     map_check(&map, NULL, page_shift(), error) ||
+		     map_check(&map, NULL, LEAST_SHIFT, error) ||
 		     (map_bits(&map) && map_eliminate(&map, page_shift(), error))))
 		die("the loaded map: %s", error);
 	free(text);
