@@ -330,6 +330,21 @@ static void camc_disable_thp(struct mm_struct *mm)
 	mmap_write_unlock(mm);
 }
 
+/*
+ * Of a parent that has no huge pages for its colors alone, only a child that will have them, too,
+ * inherits that: at once, since khugepaged may see the new address space before fork() is done.
+ * execve() begins without.
+ */
+unsigned long __camc_mm_flags(const struct task_struct *task, unsigned long flags)
+{
+	bool colored = task != current && task->camc && task->camc->flags & CAMC_FORK;
+
+	flags = mmf_init_flags(flags);
+	if (colored)
+		return flags | BIT(MMF_DISABLE_THP) | BIT(MMF_CAMC_NO_THP);
+	return flags & ~BIT(MMF_DISABLE_THP);
+}
+
 /* Where fork cannot fail any more. A child by vfork() shares until execve(), as a thread does. */
 void camc_fork(struct task_struct *child, unsigned long clone_flags)
 {
@@ -342,11 +357,6 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags)
 	if (set)
 		refcount_inc(&set->ref);
 	camc_attach(child, set);
-	/* as its parent, and nobody else sees it yet */
-	if (set && !(clone_flags & CLONE_VM) && test_bit(MMF_CAMC_NO_THP, &current->mm->flags)) {
-		set_bit(MMF_DISABLE_THP, &child->mm->flags);
-		set_bit(MMF_CAMC_NO_THP, &child->mm->flags);
-	}
 }
 
 static void camc_change(struct task_struct *task, struct camc_set *set)

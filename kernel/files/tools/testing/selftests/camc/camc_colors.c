@@ -802,6 +802,58 @@ static void test_huge_inherited(void)
 	unlink("/tmp/camc/inspected");
 }
 
+static bool fork_begins;
+
+static void *thread_disables_thp(void *delay)
+{
+	while (!__atomic_load_n(&fork_begins, __ATOMIC_ACQUIRE))
+		;
+	usleep(*(unsigned int *)delay);
+	MUST(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
+	return NULL;
+}
+
+/* A thread makes it the process's own wish while another one forks: so or so, it is inherited. */
+static void test_huge_race(void)
+{
+	const unsigned int rounds = 50;
+	size_t size = 8 * some();
+	char *at = room(size);
+	unsigned int i, took;
+	double begin;
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	set_auto(BANKS / 2, CAMC_FORK);
+	touch(at, size);
+	begin = now();
+	pid = MUST(fork());
+	if (!pid)
+		_exit(0);
+	took = (now() - begin) * 1e6;
+	CHILD_OK(pid);
+	for (i = 0; i < rounds; i++) {
+		unsigned int delay = took / rounds * i;
+		pthread_t thread;
+
+		MUST(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0));
+		set_auto(BANKS / 2, CAMC_FORK);
+		EXPECT(!pthread_create(&thread, NULL, thread_disables_thp, &delay));
+		__atomic_store_n(&fork_begins, true, __ATOMIC_RELEASE);
+		pid = MUST(fork());
+		if (!pid) {
+			EXPECT(nr_colors() == BANKS / 2);
+			if (!thp_is_disabled())
+				fail("round %u: the child has huge pages", i);
+			_exit(0);
+		}
+		CHILD_OK(pid);
+		pthread_join(thread, NULL);
+		fork_begins = false;
+	}
+}
+
 /* Who has no colors makes no huge page of what he shares with a task that has some. */
 static void test_huge_shared(void)
 {
@@ -2059,6 +2111,7 @@ static const struct {
 	{ test_huge, "there are no huge pages" },
 	{ test_huge_shared, "what colored tasks share with others becomes no huge page" },
 	{ test_huge_inherited, "a process that is not colored inherits no lack of huge pages" },
+	{ test_huge_race, "a child inherits it, whatever its parent's threads do meanwhile" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
