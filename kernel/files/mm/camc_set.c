@@ -23,6 +23,7 @@
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/coredump.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -321,9 +322,14 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 	task->camc_colors = set ? set->colors : NULL;
 }
 
-/* khugepaged has to leave the process alone: the kernel's threads have no colors. */
+/*
+ * khugepaged has to leave the process alone: the kernel's threads have no colors. Who borrows the
+ * address space of his parent until execve() must not change it, and gets no huge page meanwhile.
+ */
 static void camc_disable_thp(struct mm_struct *mm)
 {
+	if (in_vfork(current))
+		return;
 	mmap_write_lock(mm);
 	if (!test_and_set_bit(MMF_DISABLE_THP, &mm->flags))
 		set_bit(MMF_CAMC_NO_THP, &mm->flags);

@@ -854,6 +854,36 @@ static void test_huge_race(void)
 	}
 }
 
+/* What a child by vfork() takes for itself changes nothing for its parent, whose memory it uses. */
+static void test_huge_vfork(void)
+{
+	char *const argv[] = { "inspected", "--thp", "1", NULL };
+	bool paper;
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	copy_program("/tmp/camc/inspected");
+	for (int i = 0; i < 2; i++) {
+		paper = i;
+		pid = MUST(vfork());
+		if (!pid) {
+			if (paper && mmap((void *)(CAMC_MMAP_ON + 1), 0, PROT_CAMC,
+					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+				_exit(2);
+			if (!paper && try_auto(1, CAMC_EXEC))
+				_exit(3);
+			execv("/tmp/camc/inspected", argv);
+			_exit(1);
+		}
+		CHILD_OK(pid);
+		EXPECT(nr_colors() == 0);
+		if (thp_is_disabled())
+			fail("the parent has no huge pages after %s", paper ? "mmap()" : "prctl()");
+	}
+	unlink("/tmp/camc/inspected");
+}
+
 /* Who has no colors makes no huge page of what he shares with a task that has some. */
 static void test_huge_shared(void)
 {
@@ -2112,6 +2142,7 @@ static const struct {
 	{ test_huge_shared, "what colored tasks share with others becomes no huge page" },
 	{ test_huge_inherited, "a process that is not colored inherits no lack of huge pages" },
 	{ test_huge_race, "a child inherits it, whatever its parent's threads do meanwhile" },
+	{ test_huge_vfork, "a vforked child that takes colors leaves its parent huge pages" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
