@@ -331,8 +331,9 @@ static void camc_disable_thp(struct mm_struct *mm)
 	if (in_vfork(current))
 		return;
 	mmap_write_lock(mm);
-	if (!test_and_set_bit(MMF_DISABLE_THP, &mm->flags))
-		set_bit(MMF_CAMC_NO_THP, &mm->flags);
+	/* Both at once: mm_init() reads them without the lock. */
+	if (!test_bit(MMF_DISABLE_THP, &mm->flags))
+		set_mask_bits(&mm->flags, 0, BIT(MMF_DISABLE_THP) | BIT(MMF_CAMC_NO_THP));
 	mmap_write_unlock(mm);
 }
 
