@@ -225,7 +225,7 @@ MANY = "map big\nregion 0-40000000 node 1023\n" + "".join(
         (MANY, "1024 nodes with 16 bits of color: there are at most 1024 colors"),
         (MANY.replace("1023", "0"), "1 nodes with 16 bits of color: there are at most"),
         (MAP + "bank 3000\n", "rank-deficient: mask 3 is the XOR of mask 1, 2"),
-        (MAP.replace("40000000", "40000001"), "are multiples of 4 MiB"),
+        (MAP.replace("40000000", "40000001"), "are multiples of 1 MiB"),
         (MAP.replace("40000000", "all"), "END is all: where memory ends is not known"),
     ],
 )
@@ -237,6 +237,19 @@ def test_what_is_loaded_is_no_kernels(machine: Machine, text: str, message: str)
     for call in (["map", "show"], ["check", "12"]):
         error = machine.error(*call)
         assert error.startswith("the loaded map: ") and message in error
+
+
+def test_the_kernels_blocks_may_be_smaller(machine: Machine) -> None:
+    """Of a kernel whose MAX_PAGE_ORDER is not the usual one."""
+    text = MAP.replace("0-40000000", "0-40200000")
+    machine.kernel(4, text=text)
+    owners(machine)
+    process(machine, ALL_RIGHT)
+    assert "  0-40200000 node 0" in machine.output("map", "show")
+    assert machine.run("check", "12").returncode == 0
+    path = str(machine.write("m.map", text))
+    for call in (["map", "show", path], ["check", "--map", path, "12"]):
+        assert "are multiples of 4 MiB" in machine.error(*call)
 
 
 def test_show_a_map_of_nodes_only(machine: Machine) -> None:
@@ -489,6 +502,40 @@ def test_names_are_escaped(machine: Machine) -> None:
     call = ("run", "--banks", "1", "--", "true")
     message = machine.error(*call, status=125, CAMC_FAKE_ERRNO=str(errno.EBUSY))
     assert f"process 12 ({plain}) has color 1" in message
+
+
+def test_map_names_are_escaped(machine: Machine) -> None:
+    """Files that somebody else wrote do not tell a terminal what to do."""
+    bad, plain = b"a\x9b2J\xff", "a\\x9b2J\\xff"
+    text = b"map %s\nregion 0-40000000\nbank 2000\nbank 1040\nbank 40\n" % bad
+    path = str(machine.write("m", text))
+    merged, name = machine.output("map", "show", path).splitlines()[:2]
+    assert merged.startswith(f"{plain}: each page of 4 KiB") and name == plain
+    assert f"\n{plain} fits this machine: " in machine.output("map", "check", path)
+    machine.kernel(0)
+    assert machine.output("map", "load", path).startswith(f"{plain} is loaded: ")
+    assert f"is loaded already (map {plain})" in machine.error("map", "load", path)
+    owners(machine)
+    process(machine, ALL_RIGHT)
+    assert machine.run("check", "12").stdout.startswith(f"process 12, map {plain}, its colors")
+    machine.write("proc/camc", "set 7 spill,\x1b 1\n")
+    assert "set 7: 1 (spill,\\x1b)\n" in machine.output("top")
+    assert "there is no file \\x1b, and" in machine.error("map", "check", "\x1b")
+    machine.write("maps/\x1b.map", MAP + "# about: \x1b[2J ä\n# machine: some\n")
+    machine.environment["CAMC_MAPS"] = str(machine.root / "maps")
+    line = machine.output("map", "list").splitlines()[0]
+    assert line == "  \\x1b" + 37 * " " + "\\x1b[2J ä"
+    (machine.root / "proc/iomem").unlink()
+    told = machine.run("map", "color", path, "0").stderr
+    assert told.startswith(f"{plain}: each page")
+
+
+@pytest.mark.parametrize("control", [b"\x1b[2J", b"\x07", b"\x7f", b"a\xc2\x9bb"])
+@pytest.mark.parametrize("words", [b"map %s\n", b"map x\n %s\n", b"registers amd-10h %s\n"])
+def test_control_characters_are_refused(machine: Machine, words: bytes, control: bytes) -> None:
+    path = str(machine.write("m", words % control))
+    line = words.count(b"\n")
+    assert machine.error("map", "check", path) == f"{path}: line {line} has a control character"
 
 
 def test_top_of_nobody(machine: Machine) -> None:

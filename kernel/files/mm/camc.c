@@ -875,9 +875,10 @@ vm_fault_t __camc_fault(vm_fault_t fault)
 
 /* ------ drain ----------------------------------------------------------- */
 
-static unsigned long camc_drain_list(struct zone *zone, unsigned int kind, unsigned int color)
+/* @cz: the lists of the zone, or those of a test */
+unsigned long camc_drain_list(struct zone *zone, struct camc_zone *cz, unsigned int kind,
+			      unsigned int color)
 {
-	struct camc_zone *cz = zone->camc;
 	struct camc_list *list = &cz->lists[kind][color];
 	unsigned long flags, nr = 0, most;
 
@@ -886,8 +887,12 @@ static unsigned long camc_drain_list(struct zone *zone, unsigned int kind, unsig
 		struct page *page = list_last_entry(&list->pages, struct page, pcp_list);
 
 		camc_list_del(cz, page, kind, color);
-		/* Also a broken one: memory_failure() drains, and looks for it there. */
-		camc_buddy_free(zone, page, get_pageblock_migratetype(page));
+		/*
+		 * A broken one only for memory_failure(), which disables the lists and looks for
+		 * it there: from the free lists anybody would get it.
+		 */
+		if (!PageHWPoison(page) || camc_lists_disabled(zone))
+			camc_buddy_free(zone, page, get_pageblock_migratetype(page));
 		if (++cz->stats[CAMC_DRAINED] % CAMC_BATCH == 0) {
 			spin_unlock_irqrestore(&zone->lock, flags);
 			cond_resched();
@@ -920,7 +925,7 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 	for (kind = 0; kind < CAMC_KINDS; kind++)
 		for (color = 0; color < camc_map->nr_colors; color++)
 			if (!colors || test_bit(color, colors))
-				nr += camc_drain_list(zone, kind, color);
+				nr += camc_drain_list(zone, cz, kind, color);
 	trace_camc_drain(zone, nr);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of CAMC: address maps, against the formulas and against counting */
+/* KUnit tests of CAMC: address maps, against the formulas and against counting; broken pages */
 
 #include <kunit/test.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "camc.h"
+#include "internal.h"
 
 static void camc_free_map(void *map)
 {
@@ -336,6 +337,49 @@ static void camc_test_holes(struct kunit *test)
 	__free_pages(block, MAX_PAGE_ORDER);
 }
 
+#ifdef CONFIG_MEMORY_FAILURE
+/* Nobody gets a broken page from a drain but memory_failure(), which disables lists. */
+static void camc_test_broken(struct kunit *test)
+{
+	struct camc_zone *cz = kunit_kzalloc(test, sizeof(*cz), GFP_KERNEL);
+	struct camc_list list = { .pages = LIST_HEAD_INIT(list.pages) };
+	struct page *page = alloc_page(GFP_KERNEL);
+	struct zone *zone;
+	bool left;
+
+	KUNIT_ASSERT_NOT_NULL(test, cz);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	zone = page_zone(page);
+	cz->lists[CAMC_ANY] = &list;
+
+	/* as a free page on a list */
+	set_page_count(page, 0);
+	SetPageHWPoison(page);
+	list_add(&page->pcp_list, &list.pages);
+	list.nr = 1;
+	cz->nr = 1;
+	KUNIT_EXPECT_EQ(test, 1, camc_drain_list(zone, cz, CAMC_ANY, 0));
+	KUNIT_EXPECT_TRUE(test, list_empty(&list.pages) && !list.nr && !cz->nr);
+	left = !is_free_buddy_page(page);
+	KUNIT_EXPECT_TRUE(test, left);
+	if (!left)
+		KUNIT_ASSERT_TRUE(test, take_page_off_buddy(page));
+
+	zone_pcp_disable(zone);
+	list_add(&page->pcp_list, &list.pages);
+	list.nr = 1;
+	cz->nr = 1;
+	KUNIT_EXPECT_EQ(test, 1, camc_drain_list(zone, cz, CAMC_ANY, 0));
+	KUNIT_EXPECT_TRUE(test, take_page_off_buddy(page));
+	zone_pcp_enable(zone);
+
+	ClearPageHWPoisonTakenOff(page);
+	ClearPageHWPoison(page);
+	set_page_count(page, 1);
+	__free_page(page);
+}
+#endif
+
 static struct kunit_case camc_cases[] = {
 	KUNIT_CASE(camc_test_formula),
 	KUNIT_CASE(camc_test_table_1),
@@ -348,6 +392,9 @@ static struct kunit_case camc_cases[] = {
 	KUNIT_CASE(camc_test_refused),
 	KUNIT_CASE(camc_test_cover),
 	KUNIT_CASE(camc_test_holes),
+#ifdef CONFIG_MEMORY_FAILURE
+	KUNIT_CASE(camc_test_broken),
+#endif
 	{ }
 };
 

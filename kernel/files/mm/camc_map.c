@@ -345,8 +345,7 @@ static bool camc_is_hole(unsigned long pfn)
 	return true;
 }
 
-/* Does the map cover all memory that the buddy allocator has? Says in the log what it does not. */
-int camc_map_check(const struct camc_map *map)
+static int camc_check_zones(const struct camc_map *map)
 {
 	struct zone *zone;
 
@@ -373,4 +372,16 @@ int camc_map_check(const struct camc_map *map)
 		}
 	}
 	return 0;
+}
+
+/* Does the map cover all memory that the buddy allocator has? Says in the log what it does not. */
+int camc_map_check(const struct camc_map *map)
+{
+	int err;
+
+	/* It looks at struct pages, which a hot-remove takes away. */
+	get_online_mems();
+	err = camc_check_zones(map);
+	put_online_mems();
+	return err;
 }

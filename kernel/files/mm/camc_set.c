@@ -23,6 +23,7 @@
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/coredump.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -321,13 +322,34 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 	task->camc_colors = set ? set->colors : NULL;
 }
 
-/* khugepaged has to leave the process alone: the kernel's threads have no colors. */
+/*
+ * khugepaged has to leave the process alone: the kernel's threads have no colors. Who borrows the
+ * address space of his parent until execve() must not change it, and gets no huge page meanwhile.
+ */
 static void camc_disable_thp(struct mm_struct *mm)
 {
+	if (in_vfork(current))
+		return;
 	mmap_write_lock(mm);
-	if (!test_and_set_bit(MMF_DISABLE_THP, &mm->flags))
-		set_bit(MMF_CAMC_NO_THP, &mm->flags);
+	/* Both at once: mm_init() reads them without the lock. */
+	if (!test_bit(MMF_DISABLE_THP, &mm->flags))
+		set_mask_bits(&mm->flags, 0, BIT(MMF_DISABLE_THP) | BIT(MMF_CAMC_NO_THP));
 	mmap_write_unlock(mm);
+}
+
+/*
+ * Of a parent that has no huge pages for its colors alone, only a child that will have them, too,
+ * inherits that: at once, since khugepaged may see the new address space before fork() is done.
+ * execve() begins without.
+ */
+unsigned long __camc_mm_flags(const struct task_struct *task, unsigned long flags)
+{
+	bool colored = task != current && task->camc && task->camc->flags & CAMC_FORK;
+
+	flags = mmf_init_flags(flags);
+	if (colored)
+		return flags | BIT(MMF_DISABLE_THP) | BIT(MMF_CAMC_NO_THP);
+	return flags & ~BIT(MMF_DISABLE_THP);
 }
 
 /* Where fork cannot fail any more. A child by vfork() shares until execve(), as a thread does. */
@@ -342,11 +364,6 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags)
 	if (set)
 		refcount_inc(&set->ref);
 	camc_attach(child, set);
-	/* as its parent, and nobody else sees it yet */
-	if (set && !(clone_flags & CLONE_VM) && test_bit(MMF_CAMC_NO_THP, &current->mm->flags)) {
-		set_bit(MMF_DISABLE_THP, &child->mm->flags);
-		set_bit(MMF_CAMC_NO_THP, &child->mm->flags);
-	}
 }
 
 static void camc_change(struct task_struct *task, struct camc_set *set)

@@ -49,6 +49,7 @@ void camc_drain_pcp(void);
 vm_fault_t __camc_fault(vm_fault_t fault);
 struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nodemask_t *nodes);
 void camc_fork(struct task_struct *child, unsigned long clone_flags);
+unsigned long __camc_mm_flags(const struct task_struct *task, unsigned long flags);
 void __camc_exit(struct task_struct *task);
 bool __camc_exec_begin(void);
 void camc_exec_failed(void);
@@ -164,10 +165,15 @@ static inline vm_fault_t camc_fault(vm_fault_t fault)
  */
 #define MMF_CAMC_NO_THP		32
 
-/* What of the flags a new address space may inherit */
-static inline unsigned long camc_mm_flags(unsigned long flags)
+/*
+ * Those of a new address space that @task, the current one or its child, gets, by the current
+ * one's, which others may change meanwhile: they are looked at once.
+ */
+static inline unsigned long camc_mm_flags(const struct task_struct *task, unsigned long flags)
 {
-	return flags & BIT(MMF_CAMC_NO_THP) ? flags & ~BIT(MMF_DISABLE_THP) : flags;
+	if (flags & BIT(MMF_CAMC_NO_THP))
+		return __camc_mm_flags(task, flags);
+	return mmf_init_flags(flags);
 }
 
 /* The program itself chooses; mmap_lock is held for writing. */
@@ -244,6 +250,11 @@ static inline unsigned long camc_mmap(unsigned long action, unsigned long len, u
 	return -ENODEV;
 }
 
+static inline unsigned long camc_mm_flags(const struct task_struct *task, unsigned long flags)
+{
+	return mmf_init_flags(flags);
+}
+
 static inline const unsigned long *camc_use_colors(const unsigned long *c) { return NULL; }
 static inline void camc_free_folios(struct folio_batch *folios) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
@@ -254,7 +265,6 @@ static inline void camc_exit(struct task_struct *task) { }
 static inline void camc_fault_begin(void) { }
 static inline bool camc_exec_begin(void) { return false; }
 static inline void camc_exec_failed(void) { }
-static inline unsigned long camc_mm_flags(unsigned long flags) { return flags; }
 static inline void camc_thp_chosen(struct mm_struct *mm) { }
 static inline void camc_exec(void) { }
 static inline void camc_memcg_reset(struct mem_cgroup *memcg) { }

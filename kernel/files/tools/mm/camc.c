@@ -21,7 +21,6 @@ static noreturn void die_taken(const struct set *wanted)
 {
 	struct table table;
 	unsigned int i, color;
-	char plain[PLAIN];
 
 	read_table(&table);
 	for (i = 0; i < table.nr_owners; i++) {
@@ -33,7 +32,7 @@ static noreturn void die_taken(const struct set *wanted)
 				continue;
 			if (task)
 				die("process %llu (%s) has color %u: take another, or --share",
-				    task->tgid, plain_name(task->name, plain), color);
+				    task->tgid, task->name, color);
 			die("a memory cgroup has color %u: take another, or --share", color);
 		}
 	}
@@ -173,7 +172,6 @@ static bool is_first(const struct table *table, unsigned int task)
 static void print_top(const struct table *table)
 {
 	unsigned int i, j;
-	char plain[PLAIN];
 
 	printf("%llu colors; tasks without CAP_SYS_RESOURCE may take %llu together\n",
 	       read_number("colors"), read_number("limit"));
@@ -185,16 +183,20 @@ static void print_top(const struct table *table)
 
 		printf("\nset %llu: ", owner->id);
 		print_list(&owner->colors);
-		printf(" (%s)\n", owner->flags);
+		printf(" (");
+		put_plain(owner->flags, stdout);
+		printf(")\n");
 		if (user_of(table, owner->id))
 			printf("%10s %10s  %s\n", "process", "pages", "name");
 		else
 			printf("%10s\n", "nobody");
-		for (j = 0; j < table->nr_tasks; j++)
-			if (table->tasks[j].id == owner->id && is_first(table, j))
-				printf("%10llu %10llu  %s\n", table->tasks[j].tgid,
-				       table->tasks[j].pages,
-				       plain_name(table->tasks[j].name, plain));
+		for (j = 0; j < table->nr_tasks; j++) {
+			if (table->tasks[j].id != owner->id || !is_first(table, j))
+				continue;
+			printf("%10llu %10llu  ", table->tasks[j].tgid, table->tasks[j].pages);
+			put_plain(table->tasks[j].name, stdout);
+			putchar('\n');
+		}
 	}
 }
 

@@ -29,8 +29,6 @@ extern struct options options;
 
 extern int error_status;	/* that die() exits with */
 
-#define PLAIN		256	/* bytes of a name of 63, 4 for each that is no character */
-
 /* The kernel's list of colors as 0,4-7 is one, too. */
 struct set {
 	u64 bits[CAMC_COLORS / 64];
@@ -68,7 +66,7 @@ u64 read_number(const char *name);
 unsigned int parse_count(const char *word, const char *option);
 u64 parse_bytes(const char *word, const char *option);
 void print_string(const char *text);
-const char *plain_name(const char *name, char *plain);
+int put_plain(const char *text, FILE *file);
 
 bool has(const struct set *set, unsigned int color);
 bool parse_list(const char *list, struct set *set, char *bad, size_t size);

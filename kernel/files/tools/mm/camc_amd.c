@@ -132,10 +132,13 @@ static int parse_dump(struct dump *dump, char *name, const char *text, char *err
 
 	*name = '\0';
 	while ((text = next_line(text, line, sizeof(line)))) {
-		char *rest = line, *word = next_word(&rest), *value;
+		char *rest = line, *word, *value;
 		u64 which;
 
 		number++;
+		if (has_control(line))
+			return fail(error, "line %u has a control character", number);
+		word = next_word(&rest);
 		value = word ? next_word(&rest) : NULL;
 		if (!word)
 			continue;

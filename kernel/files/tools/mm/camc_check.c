@@ -239,7 +239,9 @@ static void print_check(const struct checker *checker, const char *pid, const st
 	const char *comma = "";
 	unsigned int i;
 
-	printf("process %s, map %s, its colors: ", pid, checker->map->name);
+	printf("process %s, map ", pid);
+	put_plain(checker->map->name, stdout);
+	printf(", its colors: ");
 	print_list(&checker->right);
 	printf("\n%-10s %9s %9s %9s %9s %9s\n", "", "pages", "right", "wrong", "zero", "swapped");
 	for (i = 0; i <= KINDS; i++) {

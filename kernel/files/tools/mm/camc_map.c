@@ -60,6 +60,21 @@ char *next_word(char **rest)
 	return word;
 }
 
+/*
+ * Has a line control characters, those of UTF-8 among them? They are part of no statement, and a
+ * name with some would tell a terminal what to do.
+ */
+bool has_control(const char *line)
+{
+	const unsigned char *byte = (const unsigned char *)line;
+
+	for (; *byte; byte++)
+		if ((*byte < ' ' && *byte != '\t' && *byte != '\r') || *byte == 0x7f ||
+		    (*byte == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0))
+			return true;
+	return false;
+}
+
 /* A hexadecimal number of up to 64 bits, with or without 0x, and nothing else. */
 bool parse_hex(const char *word, u64 *value)
 {
@@ -409,6 +424,8 @@ int map_parse(struct camc_map *map, const char *text, char *error)
 		number++;
 		if (strlen(line) == sizeof(line) - 1)
 			return fail(error, "line %u is too long", number);
+		if (has_control(line))
+			return fail(error, "line %u has a control character", number);
 		if (parse_statement(map, line, number, error))
 			return -1;
 	}

@@ -153,6 +153,7 @@ unsigned int map_bits(const struct camc_map *map);
 unsigned int map_color(const struct camc_map *map, u64 address);
 const char *next_line(const char *text, char *line, size_t size);
 char *next_word(char **rest);
+bool has_control(const char *line);
 bool parse_hex(const char *word, u64 *value);
 bool parse_decimal(const char *word, u64 max, u64 *value);
 

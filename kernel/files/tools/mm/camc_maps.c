@@ -205,9 +205,10 @@ static void report_merge(const struct camc_map *before, FILE *file)
 
 	if (was == is)
 		return;
+	put_plain(map.name, file);
 	fprintf(file,
-		"%s: each page of %u KiB is spread over %u banks, so %u of its %u bits of color remain (%u controller, %u rank, %u bank): banks that pages share are one color\n",
-		map.name, 1U << (shift - 10), 1U << (was - is), is, was, region->counts[0],
+		": each page of %u KiB is spread over %u banks, so %u of its %u bits of color remain (%u controller, %u rank, %u bank): banks that pages share are one color\n",
+		1U << (shift - 10), 1U << (was - is), is, was, region->counts[0],
 		region->counts[1], region->counts[2]);
 }
 
@@ -298,13 +299,17 @@ static void show_map(bool known)
 {
 	unsigned int i;
 
-	printf("%s\n", map.name);
+	put_plain(map.name, stdout);
+	putchar('\n');
 	for (i = 0; i < map.regions; i++)
 		print_region(&map.region[i]);
-	if (known)
+	if (known) {
 		print_amounts();
-	else
-		printf("how much memory each color has is not known: %s\n", error);
+		return;
+	}
+	printf("how much memory each color has is not known: ");
+	put_plain(error, stdout);
+	putchar('\n');
 }
 
 struct shipped {
@@ -362,6 +367,15 @@ static unsigned int list_maps(struct shipped **list)
 	return count;
 }
 
+static void print_shipped(const struct shipped *one)
+{
+	int length = put_plain(one->name, stdout);
+
+	printf("%*s ", length < 40 ? 40 - length : 0, "");
+	put_plain(one->about, stdout);
+	putchar('\n');
+}
+
 static int map_list(void)
 {
 	struct shipped *list;
@@ -369,8 +383,10 @@ static int map_list(void)
 
 	if (!count)
 		die("there are no maps in %s", maps_folder());
-	for (i = 0; i < count; i++)
-		printf("%c %-40s %s\n", list[i].here ? '*' : ' ', list[i].name, list[i].about);
+	for (i = 0; i < count; i++) {
+		printf("%c ", list[i].here ? '*' : ' ');
+		print_shipped(&list[i]);
+	}
 	printf("\n* was published for this processor or board; memory modules matter too\n");
 	free(list);
 	return 0;
@@ -415,15 +431,19 @@ static int explain_need(void)
 			continue;
 		if (!any)
 			puts("published for this processor or board, with the memory told:");
-		printf("  %-40s %s\n", list[i].name, list[i].about);
+		printf("  ");
+		print_shipped(&list[i]);
 		any = true;
 	}
 	free(list);
 	while (strncmp(this, need->machine, strlen(need->machine)))
 		need++;
-	if (!any)
-		printf("no map is shipped for this machine: %.*s\n", (int)strcspn(this, "\n"),
-		       *this ? this : "unknown");
+	if (!any) {
+		printf("no map is shipped for this machine: ");
+		this[strcspn(this, "\n")] = '\0';
+		put_plain(*this ? this : "unknown", stdout);
+		putchar('\n');
+	}
 	printf("to make one: %s\n", need->text);
 	puts("else measure it: row buffer conflicts tell which addresses share a bank (DRAMA, by");
 	puts("Pessl and others, USENIX Security 2016), and write it in the language of camc(8)");
@@ -431,8 +451,15 @@ static int explain_need(void)
 }
 
 /*
- * The map that is loaded; false: none is. The kernel has checked its own, but not what CAMC_ROOT
- * has. Without masks there is nothing to eliminate.
+ * The smallest page that this program takes: no kernel has smaller blocks. What its own largest is,
+ * CONFIG_ARCH_FORCE_MAX_ORDER, is not known here.
+ */
+#define LEAST_SHIFT	10
+
+/*
+ * The map that is loaded; false: none is. The kernel has checked its own, also that regions are
+ * multiples of its largest block, but not what CAMC_ROOT has. Without masks there is nothing to
+ * eliminate.
  */
 static bool read_loaded(void)
 {
@@ -442,7 +469,7 @@ static bool read_loaded(void)
 
 	if (some && (map_parse(&map, text, error) ||
 		     map_place(&map, NULL, &none, page_shift(), error) ||
-		     map_check(&map, NULL, page_shift(), error) ||
+		     map_check(&map, NULL, LEAST_SHIFT, error) ||
 		     (map_bits(&map) && map_eliminate(&map, page_shift(), error))))
 		die("the loaded map: %s", error);
 	free(text);
@@ -470,7 +497,8 @@ static int check_map(const char *name)
 	bool known;
 
 	prepare(name, true, &known, stdout);
-	printf("%s fits this machine: ", map.name);
+	put_plain(map.name, stdout);
+	printf(" fits this machine: ");
 	print_amounts();
 	return 0;
 }
@@ -480,8 +508,12 @@ static void convert(const char *name, bool need, char *text)
 	bool known;
 
 	prepare(name, need, &known, stderr);
-	if (!known)
-		fprintf(stderr, "%s: whether it covers memory is not known: %s\n", map.name, error);
+	if (!known) {
+		put_plain(map.name, stderr);
+		fprintf(stderr, ": whether it covers memory is not known: ");
+		put_plain(error, stderr);
+		fputc('\n', stderr);
+	}
 	if (map_render(&map, text, CAMC_TEXT + 1, error))
 		die("%s: %s", name, error);
 }
@@ -512,7 +544,8 @@ static int map_load(const char *name)
 	written = file < 0 ? -1 : write(file, text, strlen(text));
 	if (written == (ssize_t)strlen(text)) {
 		close(file);
-		printf("%s is loaded: ", map.name);
+		put_plain(map.name, stdout);
+		printf(" is loaded: ");
 		print_amounts();
 		return 0;
 	}

@@ -15,15 +15,59 @@
 struct options options;
 int error_status = 2;
 
+/* The bytes of the character of UTF-8 that @text begins with; 0: it is none, or a control */
+static unsigned int character(const char *text)
+{
+	static const u32 least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
+	const unsigned char *byte = (const unsigned char *)text;
+	unsigned int length, i;
+	u32 code;
+
+	if (*byte < 0x80)
+		return *byte >= ' ' && *byte != 0x7f;
+	if (*byte < 0xc0 || *byte > 0xf4)
+		return 0;
+	length = *byte >= 0xf0 ? 4 : *byte >= 0xe0 ? 3 : 2;
+	code = *byte & (0x7f >> length);
+	for (i = 1; i < length; i++) {
+		if ((byte[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (byte[i] & 0x3f);
+	}
+	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	return length;
+}
+
+/* What somebody else chose, for a terminal; returns how many bytes that were */
+int put_plain(const char *text, FILE *file)
+{
+	int sum = 0;
+
+	while (*text) {
+		unsigned int length = character(text);
+
+		if (length)
+			sum += fprintf(file, "%.*s", (int)length, text);
+		else
+			sum += fprintf(file, "\\x%02x", (unsigned char)*text);
+		text += length ? length : 1;
+	}
+	return sum;
+}
+
+/* Most of the messages have words of files, or names, in them. */
 noreturn void die(const char *format, ...)
 {
+	static char message[3 * PATH_MAX];
 	va_list arguments;
 
 	fflush(stdout);
-	fputs("camc: ", stderr);
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
+	fputs("camc: ", stderr);
+	put_plain(message, stderr);
 	fputc('\n', stderr);
 	exit(error_status);
 }
@@ -111,30 +155,6 @@ u64 read_number(const char *name)
 	return value;
 }
 
-/* The bytes of the character of UTF-8 that @text begins with; 0: it is none, or a control */
-static unsigned int character(const char *text)
-{
-	static const u32 least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
-	const unsigned char *byte = (const unsigned char *)text;
-	unsigned int length, i;
-	u32 code;
-
-	if (*byte < 0x80)
-		return *byte >= ' ' && *byte != 0x7f;
-	if (*byte < 0xc0 || *byte > 0xf4)
-		return 0;
-	length = *byte >= 0xf0 ? 4 : *byte >= 0xe0 ? 3 : 2;
-	code = *byte & (0x7f >> length);
-	for (i = 1; i < length; i++) {
-		if ((byte[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (byte[i] & 0x3f);
-	}
-	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return 0;
-	return length;
-}
-
 /* As JSON, whatever the bytes are */
 void print_string(const char *text)
 {
@@ -153,24 +173,6 @@ void print_string(const char *text)
 			printf("%.*s", (int)length, text);
 	}
 	putchar('"');
-}
-
-/* A name that somebody else chose, for a terminal; returns @plain, PLAIN bytes, cut if need be. */
-const char *plain_name(const char *name, char *plain)
-{
-	size_t at = 0;
-
-	while (*name && at < PLAIN - 4) {
-		unsigned int length = character(name);
-
-		if (length)
-			at += sprintf(plain + at, "%.*s", (int)length, name);
-		else
-			at += sprintf(plain + at, "\\x%02x", (unsigned char)*name);
-		name += length ? length : 1;
-	}
-	plain[at] = '\0';
-	return plain;
 }
 
 unsigned int parse_count(const char *word, const char *option)

@@ -44,6 +44,7 @@
 #define CGROUP		CGROUPS "/camc"
 #define HARD_OFFLINE	"/sys/devices/system/memory/hard_offline_page"
 #define BLOCK		"/sys/devices/system/memory/memory%d"
+#define BLOCK_PATH	128
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
 /* Two nodes at most; the second one begins at this frame number. */
@@ -799,6 +800,88 @@ static void test_huge_inherited(void)
 	expect_thp_disabled(1, "1");
 	MUST(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0));
 	expect_thp_disabled(0, "0");
+	unlink("/tmp/camc/inspected");
+}
+
+static bool fork_begins;
+
+static void *thread_disables_thp(void *delay)
+{
+	while (!__atomic_load_n(&fork_begins, __ATOMIC_ACQUIRE))
+		;
+	usleep(*(unsigned int *)delay);
+	MUST(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
+	return NULL;
+}
+
+/* A thread makes it the process's own wish while another one forks: so or so, it is inherited. */
+static void test_huge_race(void)
+{
+	const unsigned int rounds = 50;
+	size_t size = 8 * some();
+	char *at = room(size);
+	unsigned int i, took;
+	double begin;
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	set_auto(BANKS / 2, CAMC_FORK);
+	touch(at, size);
+	begin = now();
+	pid = MUST(fork());
+	if (!pid)
+		_exit(0);
+	took = (now() - begin) * 1e6;
+	CHILD_OK(pid);
+	for (i = 0; i < rounds; i++) {
+		unsigned int delay = took / rounds * i;
+		pthread_t thread;
+
+		MUST(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0));
+		set_auto(BANKS / 2, CAMC_FORK);
+		EXPECT(!pthread_create(&thread, NULL, thread_disables_thp, &delay));
+		__atomic_store_n(&fork_begins, true, __ATOMIC_RELEASE);
+		pid = MUST(fork());
+		if (!pid) {
+			EXPECT(nr_colors() == BANKS / 2);
+			if (!thp_is_disabled())
+				fail("round %u: the child has huge pages", i);
+			_exit(0);
+		}
+		CHILD_OK(pid);
+		pthread_join(thread, NULL);
+		fork_begins = false;
+	}
+}
+
+/* What a child by vfork() takes for itself changes nothing for its parent, whose memory it uses. */
+static void test_huge_vfork(void)
+{
+	char *const argv[] = { "inspected", "--thp", "1", NULL };
+	bool paper;
+	pid_t pid;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	copy_program("/tmp/camc/inspected");
+	for (int i = 0; i < 2; i++) {
+		paper = i;
+		pid = MUST(vfork());
+		if (!pid) {
+			if (paper && mmap((void *)(CAMC_MMAP_ON + 1), 0, PROT_CAMC,
+					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+				_exit(2);
+			if (!paper && try_auto(1, CAMC_EXEC))
+				_exit(3);
+			execv("/tmp/camc/inspected", argv);
+			_exit(1);
+		}
+		CHILD_OK(pid);
+		EXPECT(nr_colors() == 0);
+		if (thp_is_disabled())
+			fail("the parent has no huge pages after %s", paper ? "mmap()" : "prctl()");
+	}
 	unlink("/tmp/camc/inspected");
 }
 
@@ -1738,30 +1821,49 @@ static void on_alarm(int sig)
 	(void)sig;
 }
 
+/*
+ * A memory block that went offline, and is online again: its number, and the path of its state. One
+ * with a hole never does, nor one of which the kernel has taken some at boot; and one with a page
+ * that stays pinned goes on trying until a signal comes.
+ */
+static int block_that_goes(char *path)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	bool tries = false;
+	int block = -1;
+	ssize_t ret;
+
+	sigaction(SIGALRM, &action, NULL);
+	do {
+		block = movable_block(block);
+		if (block < 0 && tries)
+			fail("no memory block goes offline");
+		if (block < 0)
+			skip("no memory block that can go offline");
+		snprintf(path, BLOCK_PATH, BLOCK "/state", block);
+		alarm(20);
+		ret = put(path, "offline");
+		tries |= ret < 0 && errno == EINTR;
+		alarm(0);
+	} while (ret < 0);
+	MUST(put(path, "online_movable"));
+	return block;
+}
+
 /* Memory goes offline, whenever somebody collects pages of it. Boot with movablecore=. */
 static void test_offline(void)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
-	int block = -1, went = 0;
-	char path[128];
+	char path[BLOCK_PATH];
+	int went = 0;
 	ssize_t ret;
 
-	/* One with a hole never does, nor one of which the kernel has taken some at boot. */
-	do {
-		block = movable_block(block);
-		if (block < 0)
-			skip("no memory block that can go offline");
-		snprintf(path, sizeof(path), BLOCK "/state", block);
-		ret = put(path, "offline");
-	} while (ret < 0 && (errno == EINVAL || errno == EBUSY));
-	if (ret > 0)
-		MUST(put(path, "online_movable"));
-	sigaction(SIGALRM, &action, NULL);
+	block_that_goes(path);
 	for (int i = 0; i < 12; i++) {
 		struct camc_policy policy = { .nr_pages = 1 << 20 };
 		pid_t pid = MUST(fork());
 
 		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			set_auto(BANKS / 2, 0);
 			usleep(i * 500);
 			MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
@@ -1787,24 +1889,17 @@ static void test_offline(void)
 /* Memory that does not go offline after all is back at once, for who had found none left. */
 static void test_back(void)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
 	char *some_pages = room(MIB(512)), *at = some_pages, *again = room(MIB(1));
 	struct iovec iov = { .iov_len = page };
-	int block = -1, pagemap = open_pagemap();
+	int block, status, pagemap = open_pagemap();
+	char path[BLOCK_PATH], text[64], byte;
 	unsigned long long bytes;
-	char path[128], text[64], byte;
 	int ends[2], back[2];
 	pid_t pid;
 
 	MUST(get("/sys/devices/system/memory/block_size_bytes", text, sizeof(text)));
 	bytes = strtoull(text, NULL, 16);
-	do {
-		block = movable_block(block);
-		if (block < 0)
-			skip("no memory block that can go offline");
-		snprintf(path, sizeof(path), BLOCK "/state", block);
-	} while (put(path, "offline") < 0);
-	MUST(put(path, "online_movable"));
+	block = block_that_goes(path);
 	/* A page of it that cannot be moved */
 	for (; at < some_pages + MIB(512); at += page) {
 		store(at, 1);
@@ -1817,20 +1912,27 @@ static void test_back(void)
 	MUST(pipe(ends));
 	MUST(pipe(back));
 	MUST(vmsplice(ends[1], &iov, 1, 0));
-	sigaction(SIGALRM, &action, NULL);
 	pid = MUST(fork());
 	if (!pid) {
 		close(back[0]);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		EXPECT(put(path, "offline") == -1 && errno == EINTR);
+		if (put(path, "offline") > 0) {
+			MUST(put(path, "online_movable"));
+			fail("a block with a pinned page went offline");
+		}
+		if (errno != EINTR)
+			_exit(4);
 		/* no exit, which frees pages that somebody may wait for */
 		MUST(write(back[1], "", 1));
-		pause();
-		_exit(0);
+		for (;;)
+			pause();
 	}
 	usleep(500000);
-	if (waitpid(pid, NULL, WNOHANG))
-		skip("the block does not try to go offline");
+	if (waitpid(pid, &status, WNOHANG)) {
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 4)
+			skip("the block does not try to go offline");
+		fail("the child ended with %#x", status);
+	}
 	close(back[1]);
 	munmap(some_pages, at - some_pages);
 	set_auto(1, CAMC_STRICT);
@@ -1839,10 +1941,12 @@ static void test_back(void)
 	usleep(1200000);
 	touch_to_the_end(again, MIB(1));
 	kill(pid, SIGALRM);
+	alarm(20);
 	EXPECT(read(back[0], &byte, 1) == 1);
+	alarm(0);
 	EXPECT(touch_to_the_end(again, MIB(1)) == MIB(1) / page);
-	kill(pid, SIGALRM);
-	CHILD_OK(pid);
+	kill(pid, SIGKILL);
+	EXPECT(WIFSIGNALED(wait_for(pid)));
 }
 
 /* A page that breaks while it is on a color list goes out of use, as any free page does. */
@@ -2059,6 +2163,8 @@ static const struct {
 	{ test_huge, "there are no huge pages" },
 	{ test_huge_shared, "what colored tasks share with others becomes no huge page" },
 	{ test_huge_inherited, "a process that is not colored inherits no lack of huge pages" },
+	{ test_huge_race, "a child inherits it, whatever its parent's threads do meanwhile" },
+	{ test_huge_vfork, "a vforked child that takes colors leaves its parent huge pages" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
