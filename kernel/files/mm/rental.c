@@ -733,11 +733,20 @@ static inline bool rental_held(const struct folio *folio, int mine)
 	return !folio_test_locked(folio) && rental_referenced(folio, mine);
 }
 
-/* After a wait: lists of pages that are on their way to the LRU, or about there, are nobody. */
-static bool rental_pinned(const struct folio *folio)
+/*
+ * After a wait: lists of pages that are on their way to the LRU, or about there, are nobody. The
+ * folio, with a reference, if it is held; or NULL.
+ */
+static struct folio *rental_pinned(const struct rental *r, unsigned long frame)
 {
+	struct folio *folio;
+
 	lru_add_drain_all();
-	return rental_held(folio, 1);
+	folio = rental_get(r, frame);
+	if (!folio || rental_held(folio, 1))
+		return folio;
+	folio_put(folio);
+	return NULL;
 }
 
 /* Did a return fail in the last tenth of a second? */
@@ -759,19 +768,22 @@ static void rental_remember(struct rental *r, unsigned long frame)
 static bool rental_still_held(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long frame = READ_ONCE(r->held);
-	unsigned int times = 1;
+	unsigned int times;
 	struct folio *folio;
-	bool held;
+	bool held = true;
 
 	if (frame < start || frame >= end)
 		return false;
-	folio = rental_get(r, frame);
-	if (!folio)
-		return false;
-	while ((folio_test_locked(folio) || rental_held(folio, 1)) && times < 10)
-		rental_wait(times++);
-	held = times == 10 && (folio_test_locked(folio) || rental_pinned(folio));
-	folio_put(folio);
+	for (times = 0; held && times < 10; times++) {
+		if (times == 9)
+			lru_add_drain_all(); /* as for rental_pinned() */
+		else if (times)
+			rental_wait(times);
+		folio = rental_get(r, frame);
+		held = folio && (folio_test_locked(folio) || rental_held(folio, 1));
+		if (folio)
+			folio_put(folio);
+	}
 	if (held)
 		rental_remember(r, frame);
 	return held;
@@ -786,7 +798,8 @@ static bool rental_on_its_way(const struct folio *folio)
 /*
  * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
  * Each folio is waited for until it was once seen without other users than the usual ones. If it
- * is locked they may be waiting for that: what stays locked is the next pass's.
+ * is locked they may be waiting for that: what stays locked is the next pass's. Who waits has no
+ * reference meanwhile, which would keep a writer, who has the lock, from moving the page out.
  */
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
@@ -802,27 +815,30 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 		if (!test_bit(frame, r->lent) ||
 		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
 			continue;
-		folio = rental_get(r, frame);
-		if (!folio)
-			continue;
 		begin = jiffies;
 		since = begin;
-		while (rental_referenced(folio, 1)) {
-			if (folio_test_locked(folio) || rental_on_its_way(folio))
+		while ((folio = rental_get(r, frame)) && rental_referenced(folio, 1)) {
+			bool locked = folio_test_locked(folio);
+
+			if (locked || rental_on_its_way(folio))
 				since = jiffies;
 			if (time_after(jiffies, since + msecs_to_jiffies(ms)) ||
 			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
-				if (folio_test_locked(folio) || !rental_pinned(folio))
+				folio_put(folio);
+				folio = locked ? NULL : rental_pinned(r, frame);
+				if (!folio)
 					break;
 				rental_tell(r, folio, "held");
 				rental_remember(r, frame);
 				folio_put(folio);
 				return -EBUSY;
 			}
+			folio_put(folio);
 			rental_wait(times++);
 		}
+		if (folio)
+			folio_put(folio);
 		waited += jiffies - begin;
-		folio_put(folio);
 		cond_resched();
 	}
 	return 0;

@@ -690,6 +690,43 @@ static void rental_test_write_waits(struct kunit *test)
 	kunit_check(test);
 }
 
+static int kunit_take_all(void *data)
+{
+	struct rental_kunit *k = data;
+	struct page *page = kunit_take(k, KUNIT_FRAMES);
+
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	return !page;
+}
+
+/* Nor does a return that waits for a page keep it where it is. */
+static void rental_test_write_while_returned(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct task_struct *other;
+	struct folio *folio, *new;
+	unsigned int ms = 0;
+
+	kunit_fill(test, 0, 1);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	other = kthread_create(kunit_take_all, k, "rental-kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	get_task_struct(other);
+	wake_up_process(other);
+	while (!kunit_counter(k, RENTAL_returns) && ms++ < 10000)
+		usleep_range(1000, 2000);
+	msleep(20);
+	new = rental_before_write(folio, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	folio_unlock(new);
+	folio_put(new);
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(other), 0);
+	kunit_check(test);
+}
+
 /* What a primary has is his, whatever he does with it. */
 static void rental_test_of_primary(struct kunit *test)
 {
@@ -988,6 +1025,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write_stable),
 	KUNIT_CASE(rental_test_nowait_mapped),
 	KUNIT_CASE(rental_test_write_waits),
+	KUNIT_CASE(rental_test_write_while_returned),
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_two_faults),
