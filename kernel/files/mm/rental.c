@@ -804,8 +804,10 @@ static bool rental_on_its_way(const struct folio *folio)
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
 	bool again = rental_failed_lately(r);
-	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times = 0;
-	unsigned long frame, begin, since, waited = 0;
+	unsigned long max_held = msecs_to_jiffies(again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS);
+	unsigned long max = msecs_to_jiffies(RENTAL_RETURN_MS), all_busy = 0, all_held = 0;
+	unsigned long frame, held, since, waited;
+	unsigned int times = 0;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
@@ -815,16 +817,14 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 		if (!test_bit(frame, r->lent) ||
 		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
 			continue;
-		begin = jiffies;
-		since = begin;
+		held = 0;
 		while ((folio = rental_get(r, frame)) && rental_referenced(folio, 1)) {
 			bool locked = folio_test_locked(folio);
+			bool busy = locked || rental_on_its_way(folio);
 
-			if (locked || rental_on_its_way(folio))
-				since = jiffies;
-			if (time_after(jiffies, since + msecs_to_jiffies(ms)) ||
-			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
-				folio_put(folio);
+			folio_put(folio);
+			folio = NULL;
+			if (busy ? all_busy > max : held > max_held || all_held > max) {
 				folio = locked ? NULL : rental_pinned(r, frame);
 				if (!folio)
 					break;
@@ -833,12 +833,19 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 				folio_put(folio);
 				return -EBUSY;
 			}
-			folio_put(folio);
+			since = jiffies;
 			rental_wait(times++);
+			waited = jiffies - since;
+			if (busy) {
+				all_busy += waited;
+				held = 0;
+			} else {
+				all_held += waited;
+				held += waited;
+			}
 		}
 		if (folio)
 			folio_put(folio);
-		waited += jiffies - begin;
 		cond_resched();
 	}
 	return 0;
@@ -1165,7 +1172,8 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  *
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
- * are held, and no longer than that while no page comes home.
+ * are held, as long again for those that are locked and held, and no longer than that while no
+ * page comes home.
  * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
  * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
  * that is known, and the range stays lent.

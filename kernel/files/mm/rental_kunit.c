@@ -406,6 +406,36 @@ static void rental_test_pin_locked(struct kunit *test)
 	kunit_check(test);
 }
 
+static int kunit_let_go(void *data)
+{
+	struct folio **folios = data;
+
+	msleep(RENTAL_RETURN_MS + RENTAL_PIN_MS / 4);
+	folio_unlock(folios[0]);
+	folio_put(folios[0]);
+	msleep(RENTAL_PIN_MS / 4);
+	folio_put(folios[1]);
+	return 0;
+}
+
+/* How long pages are locked takes nothing from the patience with who holds others. */
+static void rental_test_locked_then_pin(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folios[] = { kunit_read(test, 0, 0), kunit_read(test, 1, 0) };
+	struct page *page;
+
+	lru_add_drain_all();
+	folio_lock(folios[0]);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_let_go, folios, "rental-kunit")));
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	msleep(page ? 0 : RENTAL_PIN_MS); /* until both are put */
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	kunit_check(test);
+}
+
 /* A page that stays locked is waited for once, and pages are lost for it once. */
 static void rental_test_stays_locked(struct kunit *test)
 {
@@ -1011,6 +1041,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
 	KUNIT_CASE(rental_test_pin_locked),
+	KUNIT_CASE(rental_test_locked_then_pin),
 	KUNIT_CASE(rental_test_stays_locked),
 	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
