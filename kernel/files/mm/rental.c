@@ -607,10 +607,10 @@ void __rental_dirtied(struct folio *folio)
 }
 
 /*
- * Move a folio out that cannot be exchanged: as it is, but not while it is written back. The
- * caller's reference is gone.
+ * Move a folio out that cannot be exchanged: as it is, but not while it is locked or written back.
+ * The caller's reference is gone.
  */
-static bool rental_migrate(struct folio *folio, enum migrate_mode mode)
+static bool rental_migrate(struct folio *folio)
 {
 	struct migration_target_control mtc = {
 		.nid = folio_nid(folio),
@@ -628,7 +628,7 @@ static bool rental_migrate(struct folio *folio, enum migrate_mode mode)
 			    folio_nr_pages(folio));
 	folio_put(folio);
 	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
-			   mode, MR_CONTIG_RANGE, NULL))
+			   MIGRATE_ASYNC, MR_CONTIG_RANGE, NULL))
 		return true;
 	putback_movable_pages(&list);
 	return false;
@@ -683,7 +683,7 @@ static void rental_clean(struct work_struct *work)
 			folio_put(folio);
 			again = true;
 		} else {
-			again |= !rental_migrate(folio, MIGRATE_ASYNC);
+			again |= !rental_migrate(folio);
 		}
 		cond_resched();
 	}
@@ -953,7 +953,7 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 					     folio_has_private(folio));
 			folio_unlock(folio);
 		}
-		moved = stays && rental_migrate(folio, MIGRATE_SYNC_LIGHT);
+		moved = stays && rental_migrate(folio);
 		if (moved)
 			rental_count(r, RENTAL_moved_out, nr);
 		else if (!stays && !dropped)
