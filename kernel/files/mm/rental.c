@@ -154,10 +154,14 @@ unsigned long __rental_nr_lent(int nid)
 	unsigned int i, nr = rental_nr();
 	unsigned long sum = 0;
 
-	for (i = 0; i < nr; i++)
-		if (nid == NUMA_NO_NODE || rental_nid(rental_areas[i]) == nid)
+	for (i = 0; i < nr; i++) {
+		struct rental *r = rental_areas[i];
+
+		if ((nid == NUMA_NO_NODE || rental_nid(r) == nid) &&
+		    READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
 			/* a sum of numbers that change */
-			sum += data_race(rental_areas[i]->nr_lent);
+			sum += data_race(r->nr_lent);
+	}
 	return sum;
 }
 

@@ -159,7 +159,7 @@ static void rental_test_lend(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	LIST_HEAD(lent);
 	struct folio *folio, *next;
-	unsigned long i;
+	unsigned long i, nr;
 
 	for (i = 0; i < KUNIT_FRAMES; i++) {
 		folio = kunit_alloc(k, 0, false);
@@ -174,6 +174,10 @@ static void rental_test_lend(struct kunit *test)
 	KUNIT_EXPECT_GE(test, rental_nr_lent(NUMA_NO_NODE), KUNIT_FRAMES);
 	KUNIT_EXPECT_GE(test, rental_nr_lent(rental_nid(k->r)), KUNIT_FRAMES);
 	KUNIT_EXPECT_EQ(test, rental_nr_lent(MAX_NUMNODES), 0);
+	nr = rental_nr_lent(NUMA_NO_NODE);
+	k->r->scheme = RENTAL_NOCLEAN; /* they can become dirty */
+	KUNIT_EXPECT_EQ(test, rental_nr_lent(NUMA_NO_NODE), nr - KUNIT_FRAMES);
+	k->r->scheme = RENTAL_LAZY;
 
 	/* full */
 	folio = kunit_alloc(k, 0, false);
