@@ -67,7 +67,11 @@ static inline bool camc_keeps_color(unsigned long pfn) { return false; }
 /* And until pages that are being read, or on their way, come home: a slow disk's read */
 #define RENTAL_RETURN_MS	2000
 
-/* How often a writer waits for who else has a reference, before he writes to a lent page */
+/*
+ * How often a writer soon looks again whether nobody else has a reference to a lent page. After
+ * that he waits for RENTAL_PIN_MS before he writes to it, but if that was in vain within a second:
+ * who reads a file has some of its pages while he waits for the next one.
+ */
 #define RENTAL_WRITE_WAITS	20
 
 /* Runs of idle frames looked at for a large folio, with interrupts off */
@@ -487,6 +491,19 @@ static bool rental_discard(struct folio *folio)
 	return remove_mapping(mapping, folio);
 }
 
+/*
+ * References that are none of the page cache, page tables or private data are somebody's, but
+ * for those that are the caller's.
+ */
+static inline bool rental_referenced(const struct folio *folio, int mine)
+{
+	int refs = folio_ref_count(folio) - mine;
+
+	if (folio->mapping)
+		refs -= folio_nr_pages(folio) + folio_has_private(folio);
+	return refs > 0 && refs > folio_mapcount(folio);
+}
+
 /* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
 static void rental_wait(unsigned int times)
 {
@@ -497,6 +514,32 @@ static void rental_wait(unsigned int times)
 }
 
 /*
+ * Wait for who else has a reference to a locked folio that is to be written to, and was not
+ * replaced so many times since then: false if it is not worth while to try once more.
+ */
+static bool rental_wait_to_write(struct rental *r, struct folio *folio, unsigned int times,
+				 unsigned long since)
+{
+	if (!times) {
+		lru_add_drain_all(); /* lists of other CPUs too */
+		return true;
+	}
+	if (times < RENTAL_WRITE_WAITS) {
+		usleep_range(50, 200);
+		return true;
+	}
+	if (READ_ONCE(r->in_vain_until) - jiffies - 1 < HZ)
+		return false;
+	while (time_before(jiffies, since + msecs_to_jiffies(RENTAL_PIN_MS))) {
+		usleep_range(500, 1000);
+		if (!rental_referenced(folio, 1 + rental_nr_waiters(folio)))
+			return true;
+	}
+	WRITE_ONCE(r->in_vain_until, jiffies + HZ);
+	return false;
+}
+
+/*
  * What is to be written instead of @old, which is locked and stays so: a folio of other memory,
  * locked, or @old, if it cannot leave now, or there is no memory. Without waiting it fails then.
  */
@@ -504,6 +547,7 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 {
 	struct rental *r = rental_at_folio(old);
 	unsigned int times = 0;
+	unsigned long since;
 	struct folio *new;
 	gfp_t gfp;
 
@@ -525,14 +569,11 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
+	since = jiffies;
 	while (new && !rental_replace(old, new)) {
-		if (nowait || times == RENTAL_WRITE_WAITS) {
+		if (nowait || !rental_wait_to_write(r, old, times++, since)) {
 			folio_put(new);
 			new = NULL;
-		} else if (!times++) {
-			lru_add_drain_all(); /* those of other CPUs too */
-		} else {
-			usleep_range(50, 200);
 		}
 	}
 	if (new)
@@ -716,19 +757,6 @@ static void rental_tell(const struct rental *r, struct folio *folio, const char 
 		pr_warn_ratelimited("%s: not returned: page %#lx, %s by %d\n", r->cma->name,
 				    folio_pfn(folio), what, folio_ref_count(folio) - 1);
 	}
-}
-
-/*
- * References that are none of the page cache, page tables or private data are somebody's, but
- * for those that are the caller's.
- */
-static inline bool rental_referenced(const struct folio *folio, int mine)
-{
-	int refs = folio_ref_count(folio) - mine;
-
-	if (folio->mapping)
-		refs -= folio_nr_pages(folio) + folio_has_private(folio);
-	return refs > 0 && refs > folio_mapcount(folio);
 }
 
 /* Locked: it is being read, or somebody is at it who waits for nothing else. */

@@ -724,6 +724,38 @@ static void rental_test_write_waits(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Who reads on waits for the disk meanwhile. */
+static void rental_test_write_waits_for_reader(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *held[] = { kunit_read(test, 0, 0), kunit_read(test, 1, 0),
+				 kunit_read(test, 2, 0) }, *new;
+	u64 start;
+	int i;
+
+	lru_add_drain_all();
+	kunit_put_later(k, held[0], RENTAL_PIN_MS / 2);
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	folio_unlock(new);
+	folio_put(new);
+	flush_delayed_work(&k->work);
+
+	/* those that stay held are not each waited for as long */
+	start = ktime_get_ns();
+	for (i = 1; i < ARRAY_SIZE(held); i++) {
+		new = __filemap_get_folio(kunit_mapping(k), i, FGP_WRITEBEGIN, GFP_KERNEL);
+		KUNIT_EXPECT_PTR_EQ(test, new, held[i]);
+		folio_unlock(new);
+		folio_put(new);
+		folio_put(held[i]);
+	}
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * 2 * RENTAL_PIN_MS);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	kunit_check(test);
+}
+
 static int kunit_take_all(void *data)
 {
 	struct rental_kunit *k = data;
@@ -1060,6 +1092,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write_stable),
 	KUNIT_CASE(rental_test_nowait_mapped),
 	KUNIT_CASE(rental_test_write_waits),
+	KUNIT_CASE(rental_test_write_waits_for_reader),
 	KUNIT_CASE(rental_test_write_while_returned),
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),

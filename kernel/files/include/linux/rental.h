@@ -141,8 +141,8 @@ static inline bool rental_take_over(struct folio *folio)
 }
 
 /*
- * Pages of the node's, or NUMA_NO_NODE, page cache that cannot become dirty where they are, as those
- * of scheme "noclean" can
+ * Pages of the node's, or NUMA_NO_NODE, page cache that cannot become dirty where they are. Those
+ * of scheme "noclean" can.
  */
 static inline unsigned long rental_nr_lent(int nid)
 {
