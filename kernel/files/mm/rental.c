@@ -67,7 +67,11 @@ static inline bool camc_keeps_color(unsigned long pfn) { return false; }
 /* And until pages that are being read, or on their way, come home: a slow disk's read */
 #define RENTAL_RETURN_MS	2000
 
-/* How often a writer waits for who else has a reference, before he writes to a lent page */
+/*
+ * How often a writer soon looks again whether nobody else has a reference to a lent page. After
+ * that he waits for RENTAL_PIN_MS before he writes to it, but if that was in vain within a second:
+ * who reads a file has some of its pages while he waits for the next one.
+ */
 #define RENTAL_WRITE_WAITS	20
 
 /* Runs of idle frames looked at for a large folio, with interrupts off */
@@ -154,10 +158,14 @@ unsigned long __rental_nr_lent(int nid)
 	unsigned int i, nr = rental_nr();
 	unsigned long sum = 0;
 
-	for (i = 0; i < nr; i++)
-		if (nid == NUMA_NO_NODE || rental_nid(rental_areas[i]) == nid)
+	for (i = 0; i < nr; i++) {
+		struct rental *r = rental_areas[i];
+
+		if ((nid == NUMA_NO_NODE || rental_nid(r) == nid) &&
+		    READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
 			/* a sum of numbers that change */
-			sum += data_race(rental_areas[i]->nr_lent);
+			sum += data_race(r->nr_lent);
+	}
 	return sum;
 }
 
@@ -483,6 +491,19 @@ static bool rental_discard(struct folio *folio)
 	return remove_mapping(mapping, folio);
 }
 
+/*
+ * References that are none of the page cache, page tables or private data are somebody's, but
+ * for those that are the caller's.
+ */
+static inline bool rental_referenced(const struct folio *folio, int mine)
+{
+	int refs = folio_ref_count(folio) - mine;
+
+	if (folio->mapping)
+		refs -= folio_nr_pages(folio) + folio_has_private(folio);
+	return refs > 0 && refs > folio_mapcount(folio);
+}
+
 /* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
 static void rental_wait(unsigned int times)
 {
@@ -493,6 +514,32 @@ static void rental_wait(unsigned int times)
 }
 
 /*
+ * Wait for who else has a reference to a locked folio that is to be written to, and was not
+ * replaced so many times since then: false if it is not worth while to try once more.
+ */
+static bool rental_wait_to_write(struct rental *r, struct folio *folio, unsigned int times,
+				 unsigned long since)
+{
+	if (!times) {
+		lru_add_drain_all(); /* lists of other CPUs too */
+		return true;
+	}
+	if (times < RENTAL_WRITE_WAITS) {
+		usleep_range(50, 200);
+		return true;
+	}
+	if (READ_ONCE(r->in_vain_until) - jiffies - 1 < HZ)
+		return false;
+	while (time_before(jiffies, since + msecs_to_jiffies(RENTAL_PIN_MS))) {
+		usleep_range(500, 1000);
+		if (!rental_referenced(folio, 1 + rental_nr_waiters(folio)))
+			return true;
+	}
+	WRITE_ONCE(r->in_vain_until, jiffies + HZ);
+	return false;
+}
+
+/*
  * What is to be written instead of @old, which is locked and stays so: a folio of other memory,
  * locked, or @old, if it cannot leave now, or there is no memory. Without waiting it fails then.
  */
@@ -500,6 +547,7 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 {
 	struct rental *r = rental_at_folio(old);
 	unsigned int times = 0;
+	unsigned long since;
 	struct folio *new;
 	gfp_t gfp;
 
@@ -521,14 +569,11 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
+	since = jiffies;
 	while (new && !rental_replace(old, new)) {
-		if (nowait || times == RENTAL_WRITE_WAITS) {
+		if (nowait || !rental_wait_to_write(r, old, times++, since)) {
 			folio_put(new);
 			new = NULL;
-		} else if (!times++) {
-			lru_add_drain_all(); /* those of other CPUs too */
-		} else {
-			usleep_range(50, 200);
 		}
 	}
 	if (new)
@@ -607,10 +652,10 @@ void __rental_dirtied(struct folio *folio)
 }
 
 /*
- * Move a folio out that cannot be exchanged: as it is, but not while it is written back. The
- * caller's reference is gone.
+ * Move a folio out that cannot be exchanged: as it is, but not while it is locked or written back.
+ * The caller's reference is gone.
  */
-static bool rental_migrate(struct folio *folio, enum migrate_mode mode)
+static bool rental_migrate(struct folio *folio)
 {
 	struct migration_target_control mtc = {
 		.nid = folio_nid(folio),
@@ -628,7 +673,7 @@ static bool rental_migrate(struct folio *folio, enum migrate_mode mode)
 			    folio_nr_pages(folio));
 	folio_put(folio);
 	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
-			   mode, MR_CONTIG_RANGE, NULL))
+			   MIGRATE_ASYNC, MR_CONTIG_RANGE, NULL))
 		return true;
 	putback_movable_pages(&list);
 	return false;
@@ -683,7 +728,7 @@ static void rental_clean(struct work_struct *work)
 			folio_put(folio);
 			again = true;
 		} else {
-			again |= !rental_migrate(folio, MIGRATE_ASYNC);
+			again |= !rental_migrate(folio);
 		}
 		cond_resched();
 	}
@@ -714,30 +759,26 @@ static void rental_tell(const struct rental *r, struct folio *folio, const char 
 	}
 }
 
-/*
- * References that are none of the page cache, page tables or private data are somebody's, but
- * for those that are the caller's.
- */
-static inline bool rental_referenced(const struct folio *folio, int mine)
-{
-	int refs = folio_ref_count(folio) - mine;
-
-	if (folio->mapping)
-		refs -= folio_nr_pages(folio) + folio_has_private(folio);
-	return refs > 0 && refs > folio_mapcount(folio);
-}
-
 /* Locked: it is being read, or somebody is at it who waits for nothing else. */
 static inline bool rental_held(const struct folio *folio, int mine)
 {
 	return !folio_test_locked(folio) && rental_referenced(folio, mine);
 }
 
-/* After a wait: lists of pages that are on their way to the LRU, or about there, are nobody. */
-static bool rental_pinned(const struct folio *folio)
+/*
+ * After a wait: lists of pages that are on their way to the LRU, or about there, are nobody. The
+ * folio, with a reference, if it is held; or NULL.
+ */
+static struct folio *rental_pinned(const struct rental *r, unsigned long frame)
 {
+	struct folio *folio;
+
 	lru_add_drain_all();
-	return rental_held(folio, 1);
+	folio = rental_get(r, frame);
+	if (!folio || rental_held(folio, 1))
+		return folio;
+	folio_put(folio);
+	return NULL;
 }
 
 /* Did a return fail in the last tenth of a second? */
@@ -759,19 +800,22 @@ static void rental_remember(struct rental *r, unsigned long frame)
 static bool rental_still_held(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long frame = READ_ONCE(r->held);
-	unsigned int times = 1;
+	unsigned int times;
 	struct folio *folio;
-	bool held;
+	bool held = true;
 
 	if (frame < start || frame >= end)
 		return false;
-	folio = rental_get(r, frame);
-	if (!folio)
-		return false;
-	while ((folio_test_locked(folio) || rental_held(folio, 1)) && times < 10)
-		rental_wait(times++);
-	held = times == 10 && (folio_test_locked(folio) || rental_pinned(folio));
-	folio_put(folio);
+	for (times = 0; held && times < 10; times++) {
+		if (times == 9)
+			lru_add_drain_all(); /* as for rental_pinned() */
+		else if (times)
+			rental_wait(times);
+		folio = rental_get(r, frame);
+		held = folio && (folio_test_locked(folio) || rental_held(folio, 1));
+		if (folio)
+			folio_put(folio);
+	}
 	if (held)
 		rental_remember(r, frame);
 	return held;
@@ -786,13 +830,16 @@ static bool rental_on_its_way(const struct folio *folio)
 /*
  * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
  * Each folio is waited for until it was once seen without other users than the usual ones. If it
- * is locked they may be waiting for that: what stays locked is the next pass's.
+ * is locked they may be waiting for that: what stays locked is the next pass's. Who waits has no
+ * reference meanwhile, which would keep a writer, who has the lock, from moving the page out.
  */
 static int rental_find_pins(struct rental *r, unsigned long start, unsigned long end)
 {
 	bool again = rental_failed_lately(r);
-	unsigned int ms = again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS, times = 0;
-	unsigned long frame, begin, since, waited = 0;
+	unsigned long max_held = msecs_to_jiffies(again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS);
+	unsigned long max = msecs_to_jiffies(RENTAL_RETURN_MS), all_busy = 0, all_held = 0;
+	unsigned long frame, held, since, waited;
+	unsigned int times = 0;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
@@ -802,27 +849,35 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 		if (!test_bit(frame, r->lent) ||
 		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
 			continue;
-		folio = rental_get(r, frame);
-		if (!folio)
-			continue;
-		begin = jiffies;
-		since = begin;
-		while (rental_referenced(folio, 1)) {
-			if (folio_test_locked(folio) || rental_on_its_way(folio))
-				since = jiffies;
-			if (time_after(jiffies, since + msecs_to_jiffies(ms)) ||
-			    waited + jiffies - begin > msecs_to_jiffies(RENTAL_RETURN_MS)) {
-				if (folio_test_locked(folio) || !rental_pinned(folio))
+		held = 0;
+		while ((folio = rental_get(r, frame)) && rental_referenced(folio, 1)) {
+			bool locked = folio_test_locked(folio);
+			bool busy = locked || rental_on_its_way(folio);
+
+			folio_put(folio);
+			folio = NULL;
+			if (busy ? all_busy > max : held > max_held || all_held > max) {
+				folio = locked ? NULL : rental_pinned(r, frame);
+				if (!folio)
 					break;
 				rental_tell(r, folio, "held");
 				rental_remember(r, frame);
 				folio_put(folio);
 				return -EBUSY;
 			}
+			since = jiffies;
 			rental_wait(times++);
+			waited = jiffies - since;
+			if (busy) {
+				all_busy += waited;
+				held = 0;
+			} else {
+				all_held += waited;
+				held += waited;
+			}
 		}
-		waited += jiffies - begin;
-		folio_put(folio);
+		if (folio)
+			folio_put(folio);
 		cond_resched();
 	}
 	return 0;
@@ -930,7 +985,7 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 					     folio_has_private(folio));
 			folio_unlock(folio);
 		}
-		moved = stays && rental_migrate(folio, MIGRATE_SYNC_LIGHT);
+		moved = stays && rental_migrate(folio);
 		if (moved)
 			rental_count(r, RENTAL_moved_out, nr);
 		else if (!stays && !dropped)
@@ -1149,7 +1204,8 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  *
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
- * are held, and no longer than that while no page comes home.
+ * are held, as long again for those that are locked and held, and no longer than that while no
+ * page comes home.
  * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
  * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
  * that is known, and the range stays lent.

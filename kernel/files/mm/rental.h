@@ -33,6 +33,7 @@ enum rental_scheme {
  * @nr_lent: bits of @lent
  * @held: frame for which a return failed, known until @held_until (jiffies)
  * @held_until: see there
+ * @in_vain_until: a second after a writer waited in vain for who has a page (jiffies)
  * @hand: where to look for the next idle frame
  * @scheme: see there
  * @clean_work: moves dirty pages out
@@ -48,6 +49,7 @@ struct rental {
 	unsigned long hand;
 	unsigned long held;
 	unsigned long held_until;
+	unsigned long in_vain_until;
 	enum rental_scheme scheme;
 	struct delayed_work clean_work;
 	atomic_long_t counters[RENTAL_NR_COUNTERS];

@@ -159,7 +159,7 @@ static void rental_test_lend(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	LIST_HEAD(lent);
 	struct folio *folio, *next;
-	unsigned long i;
+	unsigned long i, nr;
 
 	for (i = 0; i < KUNIT_FRAMES; i++) {
 		folio = kunit_alloc(k, 0, false);
@@ -174,6 +174,10 @@ static void rental_test_lend(struct kunit *test)
 	KUNIT_EXPECT_GE(test, rental_nr_lent(NUMA_NO_NODE), KUNIT_FRAMES);
 	KUNIT_EXPECT_GE(test, rental_nr_lent(rental_nid(k->r)), KUNIT_FRAMES);
 	KUNIT_EXPECT_EQ(test, rental_nr_lent(MAX_NUMNODES), 0);
+	nr = rental_nr_lent(NUMA_NO_NODE);
+	k->r->scheme = RENTAL_NOCLEAN; /* they can become dirty */
+	KUNIT_EXPECT_EQ(test, rental_nr_lent(NUMA_NO_NODE), nr - KUNIT_FRAMES);
+	k->r->scheme = RENTAL_LAZY;
 
 	/* full */
 	folio = kunit_alloc(k, 0, false);
@@ -403,6 +407,36 @@ static void rental_test_pin_locked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 0);
 	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 51);
 	folio_put(pinned);
+	kunit_check(test);
+}
+
+static int kunit_let_go(void *data)
+{
+	struct folio **folios = data;
+
+	msleep(RENTAL_RETURN_MS + RENTAL_PIN_MS / 4);
+	folio_unlock(folios[0]);
+	folio_put(folios[0]);
+	msleep(RENTAL_PIN_MS / 4);
+	folio_put(folios[1]);
+	return 0;
+}
+
+/* How long pages are locked takes nothing from the patience with who holds others. */
+static void rental_test_locked_then_pin(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folios[] = { kunit_read(test, 0, 0), kunit_read(test, 1, 0) };
+	struct page *page;
+
+	lru_add_drain_all();
+	folio_lock(folios[0]);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_let_go, folios, "rental-kunit")));
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	msleep(page ? 0 : RENTAL_PIN_MS); /* until both are put */
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
 	kunit_check(test);
 }
 
@@ -690,6 +724,75 @@ static void rental_test_write_waits(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Who reads on waits for the disk meanwhile. */
+static void rental_test_write_waits_for_reader(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *held[] = { kunit_read(test, 0, 0), kunit_read(test, 1, 0),
+				 kunit_read(test, 2, 0) }, *new;
+	u64 start;
+	int i;
+
+	lru_add_drain_all();
+	kunit_put_later(k, held[0], RENTAL_PIN_MS / 2);
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	folio_unlock(new);
+	folio_put(new);
+	flush_delayed_work(&k->work);
+
+	/* those that stay held are not each waited for as long */
+	start = ktime_get_ns();
+	for (i = 1; i < ARRAY_SIZE(held); i++) {
+		new = __filemap_get_folio(kunit_mapping(k), i, FGP_WRITEBEGIN, GFP_KERNEL);
+		KUNIT_EXPECT_PTR_EQ(test, new, held[i]);
+		folio_unlock(new);
+		folio_put(new);
+		folio_put(held[i]);
+	}
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * 2 * RENTAL_PIN_MS);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	kunit_check(test);
+}
+
+static int kunit_take_all(void *data)
+{
+	struct rental_kunit *k = data;
+	struct page *page = kunit_take(k, KUNIT_FRAMES);
+
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	return !page;
+}
+
+/* Nor does a return that waits for a page keep it where it is. */
+static void rental_test_write_while_returned(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct task_struct *other;
+	struct folio *folio, *new;
+	unsigned int ms = 0;
+
+	kunit_fill(test, 0, 1);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	other = kthread_create(kunit_take_all, k, "rental-kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	get_task_struct(other);
+	wake_up_process(other);
+	while (!kunit_counter(k, RENTAL_returns) && ms++ < 10000)
+		usleep_range(1000, 2000);
+	msleep(20);
+	new = rental_before_write(folio, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	folio_unlock(new);
+	folio_put(new);
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(other), 0);
+	kunit_check(test);
+}
+
 /* What a primary has is his, whatever he does with it. */
 static void rental_test_of_primary(struct kunit *test)
 {
@@ -974,6 +1077,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
 	KUNIT_CASE(rental_test_pin_locked),
+	KUNIT_CASE(rental_test_locked_then_pin),
 	KUNIT_CASE(rental_test_stays_locked),
 	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
@@ -988,6 +1092,8 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write_stable),
 	KUNIT_CASE(rental_test_nowait_mapped),
 	KUNIT_CASE(rental_test_write_waits),
+	KUNIT_CASE(rental_test_write_waits_for_reader),
+	KUNIT_CASE(rental_test_write_while_returned),
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_two_faults),

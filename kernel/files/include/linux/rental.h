@@ -140,7 +140,10 @@ static inline bool rental_take_over(struct folio *folio)
 	return rental_enabled() && __rental_take_over(folio);
 }
 
-/* Pages of the node's, or NUMA_NO_NODE, page cache that cannot become dirty where they are */
+/*
+ * Pages of the node's, or NUMA_NO_NODE, page cache that cannot become dirty where they are. Those
+ * of scheme "noclean" can.
+ */
 static inline unsigned long rental_nr_lent(int nid)
 {
 	return rental_enabled() ? __rental_nr_lent(nid) : 0;

@@ -562,6 +562,76 @@ static void adaptive_makes_room(void)
 	none_slipped();
 }
 
+#define LRU_GEN	"/sys/kernel/debug/lru_gen"
+
+/* Of all lists of pages begins a new generation. */
+static void age_pages(void)
+{
+	unsigned int memcg = 0, node = 0, nr = 0;
+	unsigned long seq, age;
+	FILE *file = fopen(LRU_GEN, "re");
+	char line[256], all[64][64];
+
+	if (!file)
+		lack("debugfs", "no " LRU_GEN);
+	while (fgets(line, sizeof(line), file) && nr < ARRAY_SIZE(all) - 1) {
+		if (sscanf(line, " memcg %u", &memcg) == 1)
+			continue;
+		if (sscanf(line, " node %u", &node) == 1)
+			nr++;
+		else if (sscanf(line, " %lu %lu", &seq, &age) == 2 && nr)
+			/* the last one counts */
+			snprintf(all[nr], sizeof(all[nr]), "+ %u %u %lu 0 1", memcg, node, seq);
+	}
+	fclose(file);
+	for (; nr; nr--)
+		MUST(write_file(LRU_GEN, "%s", all[nr]));
+}
+
+/* Room is made behind a generation whose pages are all lent. */
+static void adaptive_makes_room_behind(void)
+{
+	size_t bytes = MIB(8), pages = pages_in(bytes);
+	unsigned long activated, stolen, leave;
+	int used, other, oldest, buffer;
+	pid_t early, late;
+
+	set_up("adaptive");
+	if (!multi_gen())
+		skip("the other LRU has no generations");
+	used = file_made(&volume, "file", 1, bytes);
+	other = file_made(&volume, "other", 2, 2 * bytes);
+	oldest = file_made(&volume, "oldest", 3, KIB(512));
+	drop_cached(1);
+	leave = high_watermarks_kib() + ROOM_KIB;
+	early = hog_until(leave + 2 * bytes / KIB(1));
+	file_check(oldest, 3, KIB(512));
+	expect_lent(oldest, pages_in(KIB(512)));
+	age_pages();
+	age_pages();
+	/* what is written to lies elsewhere */
+	file_written(other, 2, 2 * bytes);
+	MUST(fsync(other));
+	touch_pages(map_fd(used, bytes, PROT_READ), bytes);
+	expect_lent(used, pages);
+	late = hog_until(leave);
+
+	activated = count_of("activated");
+	stolen = vm_event("pgsteal_direct");
+	buffer = take_all();
+	activated = count_of("activated") - activated;
+	stolen = vm_event("pgsteal_direct") - stolen;
+	stop(early);
+	stop(late);
+	diag("%lu pages were moved, %lu evicted", activated, stolen);
+	if (stolen < pages / 4)
+		fail("of %zu pages in use %lu were moved, %lu evicted", pages, activated, stolen);
+	file_check(used, 1, bytes);
+	file_check(other, 2, 2 * bytes);
+	close(buffer);
+	none_slipped();
+}
+
 /* Pins */
 
 static void refused_for_pin(bool mapped)
@@ -854,6 +924,7 @@ static const struct test {
 	{ written_meanwhile, "a primary takes pages that others write to", false },
 	{ adaptive, "pages in use stay in memory under scheme adaptive", true },
 	{ adaptive_makes_room, "room is made for pages in use under scheme adaptive", true },
+	{ adaptive_makes_room_behind, "room is made of more than the oldest generation", true },
 	{ pinned_by_vmsplice, "a page in a pipe, by vmsplice(), is found before others go", true },
 	{ pinned_by_splice, "a page in a pipe, by splice(), is found before others go", true },
 	{ driver_opens, "a driver takes its place, and nothing beside it", true },

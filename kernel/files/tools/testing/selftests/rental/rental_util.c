@@ -270,16 +270,22 @@ void forget(int fd)
 
 /* Content */
 
-int file_made(const struct volume *v, const char *name, unsigned int id, size_t bytes)
+void file_written(int fd, unsigned int id, size_t bytes)
 {
 	char *buf = page_buffer(PIECE);
-	int fd = MUST(volume_file(v, name, O_RDWR | O_CREAT | O_TRUNC));
 
 	for (size_t off = 0; off < bytes; off += PIECE) {
 		stamp(buf, off, PIECE, id, 1);
 		pwrite_all(fd, buf, PIECE, off);
 	}
 	munmap(buf, PIECE);
+}
+
+int file_made(const struct volume *v, const char *name, unsigned int id, size_t bytes)
+{
+	int fd = MUST(volume_file(v, name, O_RDWR | O_CREAT | O_TRUNC));
+
+	file_written(fd, id, bytes);
 	forget(fd);
 	return fd;
 }

@@ -62,6 +62,7 @@ size_t pages_in(size_t bytes);
  */
 int file_made(const struct volume *v, const char *name, unsigned int id, size_t bytes);
 int file_lent(const struct volume *v, const char *name, unsigned int id, size_t bytes);
+void file_written(int fd, unsigned int id, size_t bytes);
 void file_check(int fd, unsigned int id, size_t bytes);
 char *map_fd(int fd, size_t bytes, int prot);			/* shared */
 void map_check(const char *map, unsigned int id, size_t bytes);
