@@ -1109,8 +1109,6 @@ static void __init gcma_test_shadow_revoked(struct kunit *test)
 	unsigned long frame;
 	void *entry;
 
-	if (GCMA_GEN_BITS < 5)
-		kunit_skip(test, "few generations");
 	k->g->admission = GCMA_ADMIT_ALWAYS;
 	kunit_evict(k, index, 1);
 	entry = kunit_slot(k, index);
@@ -1122,7 +1120,9 @@ static void __init gcma_test_shadow_revoked(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 	kunit_fill_area(k);
 	KUNIT_EXPECT_EQ(test, gcma_frame_state(&k->g->frames[frame]), GCMA_STORED);
-	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
+	/* where generations are few for debugging, so many later it is one of the next */
+	if (GCMA_LONG <= GCMA_GEN_MASK)
+		KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
 }
 
 /* ------ invalidation in the windows of reclaim and readers ------------ */
