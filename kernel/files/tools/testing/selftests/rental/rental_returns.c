@@ -523,6 +523,22 @@ static pid_t hog_until(unsigned long leave_kib)
 	return pid;
 }
 
+/* Take the area, then stop who left little memory: how many pages were moved for it, or evicted? */
+static int take_all_beside(pid_t early, pid_t late, unsigned long *activated, unsigned long *stolen)
+{
+	int buffer;
+
+	*activated = count_of("activated");
+	*stolen = vm_event("pgsteal_direct");
+	buffer = take_all();
+	*activated = count_of("activated") - *activated;
+	*stolen = vm_event("pgsteal_direct") - *stolen;
+	stop(early);
+	stop(late);
+	diag("%lu pages were moved, %lu evicted", *activated, *stolen);
+	return buffer;
+}
+
 /* Room for pages in use is made, once, of clean pages of files. */
 static void adaptive_makes_room(void)
 {
@@ -545,14 +561,7 @@ static void adaptive_makes_room(void)
 	expect_lent(used, pages);
 	late = hog_until(leave);
 
-	activated = count_of("activated");
-	stolen = vm_event("pgsteal_direct");
-	buffer = take_all();
-	activated = count_of("activated") - activated;
-	stolen = vm_event("pgsteal_direct") - stolen;
-	stop(early);
-	stop(late);
-	diag("%lu pages were moved, %lu evicted", activated, stolen);
+	buffer = take_all_beside(early, late, &activated, &stolen);
 	/* Large ones find no room in pieces; without reclaim there is room for a quarter of all. */
 	if (activated < pages / 8 * 3 || stolen < pages / 4)
 		fail("of %zu pages in use %lu were moved, %lu evicted", pages, activated, stolen);
@@ -616,14 +625,7 @@ static void adaptive_makes_room_behind(void)
 	expect_lent(used, pages);
 	late = hog_until(leave);
 
-	activated = count_of("activated");
-	stolen = vm_event("pgsteal_direct");
-	buffer = take_all();
-	activated = count_of("activated") - activated;
-	stolen = vm_event("pgsteal_direct") - stolen;
-	stop(early);
-	stop(late);
-	diag("%lu pages were moved, %lu evicted", activated, stolen);
+	buffer = take_all_beside(early, late, &activated, &stolen);
 	if (stolen < pages / 4)
 		fail("of %zu pages in use %lu were moved, %lu evicted", pages, activated, stolen);
 	file_check(used, 1, bytes);
