@@ -80,7 +80,7 @@ def disk(output: Output, before: str, after: str) -> DiskStats:
 
 @dataclass(frozen=True)
 class Return:
-    """One, as lab/guest/rental.c tells it. Who had to do without has waited as long."""
+    """One: ns until the memory was there, and whether one try was enough (lab/guest/rental.c)."""
 
     ns: int
     ok: bool

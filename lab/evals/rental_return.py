@@ -31,7 +31,7 @@ BESIDE = (MOVABLE, *LENT, GCMA)
 CARD_BYTES_PER_SECOND = 100_000_000
 CARD_WRITES_PER_SECOND = 500
 CARD_ARGS = ("virtio_blk.queue_depth=4", "virtio_blk.num_request_queues=1")
-SECONDS = 140  # of a guest on an idle machine
+SECONDS = 200  # of a guest on an idle machine
 
 
 @dataclass(frozen=True)
