@@ -68,11 +68,14 @@ static inline bool camc_keeps_color(unsigned long pfn) { return false; }
 #define RENTAL_RETURN_MS	2000
 
 /*
- * How often a writer soon looks again whether nobody else has a reference to a lent page. After
- * that he waits for RENTAL_PIN_MS before he writes to it, but if that was in vain within a second:
+ * How often a writer looks again whether nobody else has a reference to a lent page, whoever has
+ * it, and how often he tries to replace it. If it is worth while he waits for RENTAL_PIN_MS then:
  * who reads a file has some of its pages while he waits for the next one.
  */
 #define RENTAL_WRITE_WAITS	20
+
+/* A page is not held because of few looks, however much time is between them. */
+#define RENTAL_LOOKS		8
 
 /* Runs of idle frames looked at for a large folio, with interrupts off */
 #define RENTAL_RUNS		64
@@ -504,39 +507,60 @@ static inline bool rental_referenced(const struct folio *folio, int mine)
 	return refs > 0 && refs > folio_mapcount(folio);
 }
 
-/* Wait a little. Each CPU has lists of pages on their way to the LRU, which hold references. */
+static void rental_drain(struct work_struct *work)
+{
+	lru_add_drain_all();
+}
+
+static DECLARE_WORK(rental_drain_work, rental_drain);
+
+/*
+ * Wait a little, for the @times-th time. Each CPU has lists of pages on their way to the LRU, which
+ * hold references. That they are drained is not waited for: it lasts until the busiest of all CPUs
+ * runs a worker, and the lists of a busy one are soon full and empty themselves.
+ */
 static void rental_wait(unsigned int times)
 {
-	if (times % 128 == 0)
-		lru_add_drain_all();
-	else
-		usleep_range(50, 200);
+	if (times % 128 == 2)
+		queue_work(system_unbound_wq, &rental_drain_work);
+	usleep_range(50, 200);
+}
+
+/* Did a writer of the file just wait in vain? A guess, as files may be at the same address. */
+static bool rental_in_vain(const struct rental *r, const struct address_space *mapping)
+{
+	return READ_ONCE(r->in_vain) == mapping &&
+	       READ_ONCE(r->in_vain_until) - jiffies - 1 < HZ;
 }
 
 /*
- * Wait for who else has a reference to a locked folio that is to be written to, and was not
- * replaced so many times since then: false if it is not worth while to try once more.
+ * Wait for who else has a reference to a locked folio that is to be written to: false if that is
+ * not why it stays, or not worth while any longer. @times: looks at it @since then.
  */
-static bool rental_wait_to_write(struct rental *r, struct folio *folio, unsigned int times,
-				 unsigned long since)
+static bool rental_wait_to_write(struct rental *r, struct folio *folio, unsigned long since,
+				 unsigned int *times)
 {
-	if (!times) {
-		lru_add_drain_all(); /* lists of other CPUs too */
-		return true;
-	}
-	if (times < RENTAL_WRITE_WAITS) {
-		usleep_range(50, 200);
-		return true;
-	}
-	if (READ_ONCE(r->in_vain_until) - jiffies - 1 < HZ)
+	int waiters;
+
+	if (folio_test_dirty(folio) || folio_test_writeback(folio))
 		return false;
-	while (time_before(jiffies, since + msecs_to_jiffies(RENTAL_PIN_MS))) {
-		usleep_range(500, 1000);
-		if (!rental_referenced(folio, 1 + rental_nr_waiters(folio)))
+	for (;;) {
+		waiters = rental_nr_waiters(folio);
+		if (!rental_referenced(folio, 1 + waiters))
 			return true;
+		if (*times == RENTAL_WRITE_WAITS && rental_in_vain(r, folio->mapping))
+			return false;
+		/* Truncation and others keep their reference as long as they wait for our lock. */
+		if (*times >= RENTAL_WRITE_WAITS && folio_test_waiters(folio) && !waiters)
+			return false;
+		if (time_after(jiffies, since + msecs_to_jiffies(RENTAL_PIN_MS)) &&
+		    *times > RENTAL_WRITE_WAITS) {
+			WRITE_ONCE(r->in_vain, folio->mapping);
+			WRITE_ONCE(r->in_vain_until, jiffies + HZ);
+			return false;
+		}
+		rental_wait(++*times);
 	}
-	WRITE_ONCE(r->in_vain_until, jiffies + HZ);
-	return false;
 }
 
 /*
@@ -546,7 +570,7 @@ static bool rental_wait_to_write(struct rental *r, struct folio *folio, unsigned
 static struct folio *rental_to_write(struct folio *old, bool nowait)
 {
 	struct rental *r = rental_at_folio(old);
-	unsigned int times = 0;
+	unsigned int times = 0, tries = 0;
 	unsigned long since;
 	struct folio *new;
 	gfp_t gfp;
@@ -571,7 +595,8 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 		lru_add_drain();
 	since = jiffies;
 	while (new && !rental_replace(old, new)) {
-		if (nowait || !rental_wait_to_write(r, old, times++, since)) {
+		if (nowait || ++tries > RENTAL_WRITE_WAITS ||
+		    !rental_wait_to_write(r, old, since, &times)) {
 			folio_put(new);
 			new = NULL;
 		}
@@ -807,9 +832,7 @@ static bool rental_still_held(struct rental *r, unsigned long start, unsigned lo
 	if (frame < start || frame >= end)
 		return false;
 	for (times = 0; held && times < 10; times++) {
-		if (times == 9)
-			lru_add_drain_all(); /* as for rental_pinned() */
-		else if (times)
+		if (times)
 			rental_wait(times);
 		folio = rental_get(r, frame);
 		held = folio && (folio_test_locked(folio) || rental_held(folio, 1));
@@ -839,7 +862,7 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	unsigned long max_held = msecs_to_jiffies(again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS);
 	unsigned long max = msecs_to_jiffies(RENTAL_RETURN_MS), all_busy = 0, all_held = 0;
 	unsigned long frame, held, since, waited;
-	unsigned int times = 0;
+	unsigned int times;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
@@ -850,6 +873,7 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
 			continue;
 		held = 0;
+		times = 0;
 		while ((folio = rental_get(r, frame)) && rental_referenced(folio, 1)) {
 			bool locked = folio_test_locked(folio);
 			bool busy = locked || rental_on_its_way(folio);
@@ -866,8 +890,8 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 				return -EBUSY;
 			}
 			since = jiffies;
-			rental_wait(times++);
-			waited = jiffies - since;
+			rental_wait(locked ? 0 : ++times);
+			waited = min(jiffies - since, max(max_held / RENTAL_LOOKS, 1UL));
 			if (busy) {
 				all_busy += waited;
 				held = 0;
@@ -1033,8 +1057,8 @@ static unsigned long rental_nr_lent_in(struct rental *r, unsigned long start,
 static int rental_return(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long until, frame = start, left = end - start + 1, before;
+	unsigned int times = 0, looks = 0;
 	struct folio *folio;
-	unsigned int times = 0;
 	int ret;
 
 	rental_forget_poisoned(r, start, end);
@@ -1049,7 +1073,8 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 		left = rental_nr_lent_in(r, start, end);
 		if (left < before) {
 			until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
-		} else if (time_after(jiffies, until)) {
+			looks = 0;
+		} else if (++looks > RENTAL_LOOKS && time_after(jiffies, until)) {
 			folio = rental_next(r, &frame, end);
 			if (folio) {
 				rental_tell(r, folio, "does not come home");
@@ -1057,8 +1082,9 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 				folio_put(folio);
 			}
 			ret = -EBUSY;
+		} else {
+			rental_wait(++times);
 		}
-		rental_wait(times++);
 	}
 	if (ret && !rental_nr_lent_in(r, start, end))
 		ret = 0;
@@ -1205,7 +1231,8 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
  * are held, as long again for those that are locked and held, and no longer than that while no
- * page comes home.
+ * page comes home; not counting a drain of the lists of all CPUs before it fails, nor memory that is
+ * reclaimed for pages that cannot be dropped.
  * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
  * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
  * that is known, and the range stays lent.

@@ -33,7 +33,9 @@ enum rental_scheme {
  * @nr_lent: bits of @lent
  * @held: frame for which a return failed, known until @held_until (jiffies)
  * @held_until: see there
- * @in_vain_until: a second after a writer waited in vain for who has a page (jiffies)
+ * @in_vain: a file, whose writer waited in vain for who has a page of it, a second before
+ *	@in_vain_until; compared only, as it may be gone
+ * @in_vain_until: see there (jiffies)
  * @hand: where to look for the next idle frame
  * @scheme: see there
  * @clean_work: moves dirty pages out
@@ -49,6 +51,7 @@ struct rental {
 	unsigned long hand;
 	unsigned long held;
 	unsigned long held_until;
+	const struct address_space *in_vain;
 	unsigned long in_vain_until;
 	enum rental_scheme scheme;
 	struct delayed_work clean_work;

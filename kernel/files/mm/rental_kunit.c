@@ -742,7 +742,9 @@ static void rental_test_write_waits_for_reader(struct kunit *test)
 	folio_put(new);
 	flush_delayed_work(&k->work);
 
-	/* those that stay held are not each waited for as long */
+	/* those that stay held are not each waited for as long; what was in vain elsewhere is nothing */
+	k->r->in_vain = NULL;
+	k->r->in_vain_until = jiffies + HZ;
 	start = ktime_get_ns();
 	for (i = 1; i < ARRAY_SIZE(held); i++) {
 		new = __filemap_get_folio(kunit_mapping(k), i, FGP_WRITEBEGIN, GFP_KERNEL);
@@ -751,8 +753,121 @@ static void rental_test_write_waits_for_reader(struct kunit *test)
 		folio_put(new);
 		folio_put(held[i]);
 	}
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_PIN_MS);
 	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * 2 * RENTAL_PIN_MS);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	KUNIT_EXPECT_PTR_EQ(test, k->r->in_vain, kunit_mapping(k));
+	kunit_check(test);
+}
+
+/* Has a page as long as he waits for its lock. */
+static int kunit_wait_for_lock(void *data)
+{
+	struct folio *folio = data;
+
+	folio_lock(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	return 0;
+}
+
+/* It is no use to wait for who waits for the writer, nor while the page is written back. */
+static void rental_test_write_no_use(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+	struct task_struct *other;
+	u64 start;
+
+	lru_add_drain_all();
+	folio_get(folio);
+	folio_lock(folio);
+	other = kthread_create(kunit_wait_for_lock, folio, "rental-kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	get_task_struct(other);
+	wake_up_process(other);
+	while (!folio_test_waiters(folio))
+		usleep_range(1000, 2000);
+	start = ktime_get_ns();
+	KUNIT_EXPECT_PTR_EQ(test, rental_before_write(folio, false), folio);
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_PIN_MS / 2);
+	folio_unlock(folio);
+	kthread_stop_put(other);
+
+	folio_lock(folio);
+	set_bit(PG_writeback, &folio->flags);
+	start = ktime_get_ns();
+	KUNIT_EXPECT_PTR_EQ(test, rental_before_write(folio, false), folio);
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_PIN_MS / 2);
+	clear_bit(PG_writeback, &folio->flags);
+	folio_unlock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_NULL(test, k->r->in_vain);
+	kunit_check(test);
+}
+
+/* Something that keeps a CPU busy which has a page in its lists, so that they are to be drained */
+struct kunit_block {
+	struct work_struct work;
+	struct folio *folio;
+	bool begun;
+};
+
+static void kunit_block(struct work_struct *work)
+{
+	struct kunit_block *block = container_of(work, struct kunit_block, work);
+
+	preempt_disable();
+	folio_add_lru(block->folio);
+	WRITE_ONCE(block->begun, true);
+	mdelay(5 * RENTAL_PIN_MS);
+	preempt_enable();
+}
+
+/*
+ * A CPU that does not come to drain its lists keeps nobody from a page that is in none of them: not
+ * who returns it, while another one has its lock, nor who writes to it.
+ */
+static void rental_test_blocked_drain(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, get_cpu());
+	struct kunit_block block = { .folio = folio_alloc(GFP_KERNEL, 0) };
+	struct folio *folio, *new;
+	struct page *page;
+	u64 start;
+
+	put_cpu();
+	KUNIT_ASSERT_NOT_NULL(test, block.folio);
+	if (cpu >= nr_cpu_ids)
+		kunit_skip(test, "one CPU only");
+	kunit_fill(test, 0, 2);
+	INIT_WORK_ONSTACK(&block.work, kunit_block);
+	schedule_work_on(cpu, &block.work);
+	while (!READ_ONCE(block.begun))
+		usleep_range(50, 200);
+	folio = filemap_get_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	kunit_put_later(k, folio, RENTAL_PIN_MS / 10);
+	start = ktime_get_ns();
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	folio_unlock(new);
+	folio_put(new);
+	flush_delayed_work(&k->work);
+
+	folio = filemap_get_folio(kunit_mapping(k), 1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	kunit_put_later(k, folio, RENTAL_PIN_MS / 10);
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * 2 * RENTAL_PIN_MS);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	flush_work(&block.work);
+	destroy_work_on_stack(&block.work);
+	folio_put(block.folio);
 	kunit_check(test);
 }
 
@@ -1093,6 +1208,8 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_nowait_mapped),
 	KUNIT_CASE(rental_test_write_waits),
 	KUNIT_CASE(rental_test_write_waits_for_reader),
+	KUNIT_CASE(rental_test_write_no_use),
+	KUNIT_CASE(rental_test_blocked_drain),
 	KUNIT_CASE(rental_test_write_while_returned),
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
