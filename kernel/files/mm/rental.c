@@ -1231,8 +1231,8 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
  * are held, as long again for those that are locked and held, and no longer than that while no
- * page comes home; not counting a drain of the lists of all CPUs before it fails, nor memory that is
- * reclaimed for pages that cannot be dropped.
+ * page comes home; not counting a drain of the lists of all CPUs before it fails, nor that memory
+ * is reclaimed for pages that cannot be dropped.
  * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
  * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
  * that is known, and the range stays lent.

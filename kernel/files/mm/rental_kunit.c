@@ -742,7 +742,7 @@ static void rental_test_write_waits_for_reader(struct kunit *test)
 	folio_put(new);
 	flush_delayed_work(&k->work);
 
-	/* those that stay held are not each waited for as long; what was in vain elsewhere is nothing */
+	/* those that stay held are not each waited for as long; what was in vain elsewhere is */
 	k->r->in_vain = NULL;
 	k->r->in_vain_until = jiffies + HZ;
 	start = ktime_get_ns();
