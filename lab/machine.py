@@ -34,7 +34,6 @@ class Disk:
     path: Path
     serial: str
     bytes_per_second: int | None = None  # QEMU's throttling: as slow as an SD card
-    writes_per_second: int | None = None  # the same, of requests
     readonly: bool = False
 
     def qemu_args(self, number: int) -> list[str]:
@@ -43,8 +42,6 @@ class Disk:
             drive += ",readonly=on"
         if self.bytes_per_second:
             drive += f",throttling.bps-total={self.bytes_per_second}"
-        if self.writes_per_second:
-            drive += f",throttling.iops-write={self.writes_per_second}"
         return ["-drive", drive, "-device", f"virtio-blk-pci,drive=d{number},serial={self.serial}"]
 
 

@@ -2,36 +2,27 @@
 """What it takes to get lent memory back, and to lend it (paper Fig. 2, 5, 8).
 
 Exact guests: instructions of a return by what the area holds, of replacing a page before a write,
-of lending a frame. System guests: how long returns take beside a load, with a disk as slow as a
-card.
+of lending a frame; and how long returns take beside a load on the same CPU, as in the paper, with a
+disk as slow as an SD card, all in the guest's own time. (An emulator that runs CPUs side by side
+stops one for seconds now and then, perhaps with a page locked that a return waits for.)
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from lab import loads, paths, rental, rental_costs, stats, workloads
+from lab import loads, rental, rental_costs, stats, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.loads import GCMA, MOVABLE
-from lab.machine import Disk, Machine
 from lab.rental import ADAPTIVE, LAZY, VARIANTS, Return
 from lab.rental_costs import CLEAN, COUNTS, IDLE, LENT, MAPPED, PINNED, STATES_OF, Costs, Writes
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
-SYSTEM_MIB = 100  # of the kernel and the host's userland
 READS = "rndrd"
 RETURNS = 8
 BESIDE = (MOVABLE, *LENT, GCMA)
-# An SD card: the bandwidth of its bus (UHS-I), as many writes as class A1 promises, few at a time.
-# More wait in the guest, where reads may overtake writes.
-CARD_BYTES_PER_SECOND = 100_000_000
-CARD_WRITES_PER_SECOND = 500
-CARD_ARGS = ("virtio_blk.queue_depth=4", "virtio_blk.num_request_queues=1")
-SECONDS = 200  # of a guest on an idle machine
+SECONDS = 180  # of a guest on an idle core
 
 
 @dataclass(frozen=True)
@@ -62,27 +53,23 @@ LOADS = tuple(
 FILES_MIB = max(load.files_mib for load in LOADS)
 QUIET = LOADS[0]
 SCRIPT = f"""\
-mountpoint -q /sys/kernel/debug || mount -t debugfs debug /sys/kernel/debug
-mount -t tmpfs tmp /tmp
-echo 128 >/sys/block/vda/queue/nr_requests
-mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 /dev/vda
-mkdir /tmp/card
-mount -t ext4 -o noatime /dev/vda /tmp/card
+{workloads.STEADY}
+{rental.card(FILES_MIB)}
 @scheme@
-$job fill /tmp/card {FILES_MIB} 1 >/dev/null
+job fill /disk {FILES_MIB} 1 >/dev/null
 cell() {{ # LOAD FILES HELD
 	hog=
 	if [ $3 != 0 ]; then
 		: >/tmp/held
-		$rental hog $3 >/tmp/held &
+		rental hog $3 >/tmp/held &
 		hog=$!
 		while kill -0 $hog && ! grep -q held /tmp/held; do sleep 0.1; done
 	fi
-	$job $1 /tmp/card $2 2 0 >/dev/null &
+	job $1 /disk $2 2 0 >/dev/null &
 	loading=$!
 	snapshot "before $*"
 	section "$*"
-	$rental returns {workloads.DEBUG} /tmp/card/data $2 {rental.AREA_PAGES} {RETURNS} 3
+	rental returns {workloads.DEBUG} /disk/data $2 {rental.AREA_PAGES} {RETURNS} 3
 	snapshot "after $*"
 	kill $loading $hog || true  # one may have been killed for its memory
 	wait $loading $hog || true
@@ -95,35 +82,13 @@ Returns = Mapping[Load, Sequence[Return]]
 Lends = Mapping[int, Sequence[tuple[float, float]]]  # as rental_costs.lending() reads them
 
 
-@contextmanager
-def _card() -> Iterator[Disk]:
-    with TemporaryDirectory(dir=paths.cache()) as folder:
-        image = Path(folder) / "card"
-        with image.open("wb") as file:
-            file.truncate(2 * FILES_MIB << 20)
-        yield Disk(
-            image,
-            "card",
-            bytes_per_second=CARD_BYTES_PER_SECOND,
-            writes_per_second=CARD_WRITES_PER_SECOND,
-        )
-
-
-def _guest(kernels: Kernels, variant: str, card: Disk) -> Guest:
-    programs = "".join(f"{name}={workloads.program(name)}\n" for name in ("job", "rental"))
+def _guest(kernels: Kernels, variant: str) -> Guest:
     return Guest(
         f"{variant}, beside loads",
         kernels("prod"),
-        Machine(
-            rental.AREA_MIB + rental.CACHE_MIB + SYSTEM_MIB,
-            cpus=2,
-            area_mib=rental.AREA_MIB,
-            policy=VARIANTS[variant].policy,
-            args=(*CARD_ARGS, *rental.BY_WORDS),
-            disks=(card,),
-        ),
-        programs + SCRIPT.replace("@scheme@", VARIANTS[variant].script),
-        exact=False,
+        replace(rental.machine(variant, FILES_MIB), args=rental.BY_WORDS),
+        SCRIPT.replace("@scheme@", VARIANTS[variant].script),
+        workloads.files("job", "rental", host=("mkfs.ext4",)),
     )
 
 
@@ -308,10 +273,10 @@ def _beside_table(beside: Mapping[str, Returns], outputs: Mapping[str, Output]) 
             *("processes killed", "lent, MiB"),
         ),
         rows,
-        f"{RETURNS} returns of {rental.AREA_MIB} MiB each, 2 emulated CPUs; files of so many MiB,"
-        f" 16 KiB at a time, on a disk of {CARD_BYTES_PER_SECOND // 1_000_000} MB/s and"
-        f" {CARD_WRITES_PER_SECOND} writes/s, in about {rental.CACHE_MIB} MiB beside the area, less"
-        " what is held. Before each all clean cache is dropped and the file is read again, for 5 s"
+        f"{RETURNS} returns of {rental.AREA_MIB} MiB each, one CPU; files of so many MiB, 16 KiB at a"
+        f" time, on a disk as slow as a card, in about {rental.CACHE_MIB} MiB beside the area, less"
+        " what is held. A return lasts until the memory is there, failed if one try was not enough."
+        " Before each all clean cache is dropped and the file is read again, for 5 s"
         " before the first, for 2 s before others. Lent: found by a return, in the mean. Medians"
         " are nearest-rank.",
     )
@@ -361,9 +326,8 @@ def rental_return(kernels: Kernels) -> Outcome:
         [rental_costs.guest(kernels, variant) for variant in STATES_OF],
         rental_costs.SECONDS,
     )
-    with _card() as card:
-        guests = {variant: _guest(kernels, variant, card) for variant in BESIDE}
-        outputs = run_all("rental-return, beside loads", list(guests.values()), SECONDS)
+    guests = {variant: _guest(kernels, variant) for variant in BESIDE}
+    outputs = run_all("rental-return, beside loads", list(guests.values()), SECONDS)
     loaded = {variant: outputs[guest.name] for variant, guest in guests.items()}
     costs = {variant: rental_costs.read_returns(output) for variant, output in exact.items()}
     writes = {variant: rental_costs.write_costs(output) for variant, output in exact.items()}
