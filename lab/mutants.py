@@ -67,12 +67,15 @@ class Group:
 
     @property
     def active(self) -> list[int]:
-        """Which of the added lines do something."""
+        """Which of the added lines do something, and do not only stand further in than before."""
         header = self.file.endswith(".h")
+        stood = {line.strip() for line in self.removed}
         return [
             at
             for at, line in enumerate(self.added)
-            if not INERT.match(line) and not (header and declares(line))
+            if not INERT.match(line)
+            and not (header and declares(line))
+            and line.strip() not in stood
         ]
 
 

@@ -84,8 +84,8 @@ def test_each_group_and_each_of_its_lines(base: Path, series: Series) -> None:
     found = mutants.find(base, series)
     assert [[mutant.text for mutant in group] for group in found] == [
         [
-            "if (!ours(n)) / count(n); / hook(n);",
-            *("if (!ours(n))", "count(n);", "hook(n);"),
+            "if (!ours(n)) / hook(n);",
+            *("if (!ours(n))", "hook(n);"),
         ],
         ["end(n);"],
         ["late(n);"],
@@ -153,13 +153,11 @@ def test_new_indentation_is_no_mutant(base: Path) -> None:
 """
     series = Series({}, [Patch(Path("0001-long.patch"), patch, "reserve")])
     found = mutants.find(base, series)
-    assert [[mutant.text for mutant in group] for group in found] == [
-        ["long x = take(n, / m);", "long x = take(n,"]
-    ]
+    assert [[mutant.text for mutant in group] for group in found] == [["long x = take(n,"]]
 
 
 def test_what_a_group_replaced_is_back_without_it(base: Path, series: Series) -> None:
-    whole, _, _, hook = mutants.find(base, series)[0]
+    whole, _, hook = mutants.find(base, series)[0]
     assert "lock();\n    count(n);\n    unlock();\n    end(n);\n    late(n);" in whole.after
     assert "hook" not in hook.after.replace("hook.h", "")
     assert "if (!ours(n))\n        count(n);\n    unlock();" in hook.after
@@ -255,16 +253,15 @@ def test_verdicts(base: Path, series: Series, kernels: Kernels) -> None:
     reserve = Seeing("reserve", "hook(n)", systems.RESERVE)
     every: list[Trial] = [program, gcma, reserve]
     verdicts = {
-        "if (!ours(n)) / count(n); / hook(n);": "found by reserve: hooks are called",
+        "if (!ours(n)) / hook(n);": "found by reserve: hooks are called",
         "if (!ours(n))": "found by the compiler",
-        "count(n);": "SURVIVED",
         "hook(n);": "found by reserve: hooks are called",
         "end(n);": "found by program: hooks are called",
         "late(n);": "SURVIVED",
     }
     assert judged(base, series, every) == verdicts
     # what the own suite finds others do not meet; what fails has passed on the plain kernel once
-    assert [len(trial.met) for trial in (reserve, program)] == [6, 4]
+    assert [len(trial.met) for trial in (reserve, program)] == [5, 3]
     assert [trial.met.count("") for trial in (reserve, program, gcma)] == [1, 1, 0]
     built = len(kernels.built)
     assert built == len(set(kernels.built)) == len(verdicts) + 1
@@ -327,7 +324,8 @@ def test_a_mutant_meets_the_tests_that_get_to_its_lines(
 
 def test_the_line_above_counts_as_well(base: Path, series: Series) -> None:
     whole, *single = mutants.find(base, series)[0]
-    count = next(mutant for mutant in single if mutant.text == "count(n);")
-    condition = next(mutant for mutant in single if mutant.text.startswith("if"))
-    assert set(condition.lines) & set(count.lines)
-    assert set(count.lines) <= set(whole.lines)
+    hook = next(mutant for mutant in single if mutant.text == "hook(n);")
+    above, at = hook.lines
+    assert "hook(n);" in hook.before.splitlines()[at - 1]
+    assert above == at - 1
+    assert set(hook.lines) <= set(whole.lines)
