@@ -62,6 +62,8 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
 		r->ops->scrub(r, frame + i, min(count - i, CMA_SETTLE));
 	smp_wmb(); /* scrubbed before the bits are clear, for who reads them */
+	/* Before the next primary takes them: never less than 0, for who divides it. */
+	atomic_long_add(count, &r->nr_available);
 	spin_lock_irqsave(&cma->lock, flags);
 	bitmap_clear(r->quarantine, bit, nr);
 	bitmap_clear(r->leaving, bit, nr);
@@ -69,7 +71,6 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 	spin_unlock_irqrestore(&cma->lock, flags);
 	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
 		r->ops->lend(r, frame + i, min(count - i, CMA_SETTLE));
-	atomic_long_add(count, &r->nr_available);
 }
 
 /*
@@ -195,6 +196,11 @@ static bool cma_idle(struct page *page)
 	if (PageHead(head)) {
 		if (!page_ref_freeze(head, 1))
 			return false;
+		/* It was taken apart, and made anew for another primary, since we looked. */
+		if (compound_head(page) != head) {
+			page_ref_unfreeze(head, 1);
+			return false;
+		}
 		cma_unmake_compound(head, compound_nr(head));
 	} else {
 		cma_reset_page(page);

@@ -130,7 +130,7 @@ enum gcma_admission {
  * @swap_policy: what becomes of pages that are to be written to swap
  * @dirty_max: how many tenants may be nowhere else; new ones are in the last frames
  * @nr_dirty: how many are, or are about to be
- * @hand: where the last frame for one was found
+ * @hand: where the search for a frame for one goes on
  * @dirty: which frames hold them; see mm/gcma_dirty.c
  */
 struct gcma {

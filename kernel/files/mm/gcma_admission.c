@@ -84,6 +84,9 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 {
 	enum gcma_list i;
 
+	/* Nearly all is a primary's: samples that cannot have a page tell nothing. */
+	if (!gcma_share(g))
+		return true;
 	g->offers[list]++;
 	if (++g->since >= gcma_window(g)) {
 		WRITE_ONCE(g->better, gcma_judge(g));
@@ -123,6 +126,8 @@ void __gcma_note_hot_gone(struct gcma *g)
  */
 bool __gcma_offer_hot(struct gcma *g)
 {
+	if (!gcma_share(g))
+		return true;
 	if (g->len[GCMA_HOT_SAMPLE] < gcma_share(g))
 		return false;
 	__gcma_note_hot_gone(g);

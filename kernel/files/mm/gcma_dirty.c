@@ -50,6 +50,9 @@
 /* Looks at frames before giving up: bounds a store. */
 #define GCMA_DIRTY_SCAN		16
 
+/* And so many runs of those that are dirty or a primary's are passed by. */
+#define GCMA_DIRTY_RUNS		256
+
 /* Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted. */
 #define GCMA_DIRTY_SPINS	10000
 
@@ -82,16 +85,18 @@ void gcma_dirty_clear(struct gcma *g, u32 frame)
 
 /*
  * Find a frame from @first on that is neither dirty nor a primary's, or -1: what is in it is
- * thrown away. Frames are tried in turn. Context: gcma.lock held. Cost: GCMA_DIRTY_SCAN frames,
- * and O(frames of @g / BITS_PER_LONG) if most are dirty or a primary's.
+ * thrown away. Frames are tried in turn, those behind the last one first; if none is found the
+ * next one looks further on. Context: gcma.lock held. Cost: GCMA_DIRTY_SCAN frames, GCMA_DIRTY_RUNS
+ * runs of dirty frames or a primary's, and O(frames of @g / BITS_PER_LONG) if most are that.
  */
 static long gcma_take_far(struct gcma *g, u32 first)
 {
 	unsigned int order = g->cma->order_per_bit, tries = GCMA_DIRTY_SCAN;
+	unsigned int runs = GCMA_DIRTY_RUNS;
 	unsigned long frame = max(g->hand, first);
 	bool again = false;
 
-	while (tries--) {
+	while (tries && runs--) {
 		frame = find_next_zero_bit(g->dirty, g->nr_frames, frame);
 		if (frame >= g->nr_frames) {
 			if (again)
@@ -109,8 +114,10 @@ static long gcma_take_far(struct gcma *g, u32 first)
 			g->hand = frame + 1;
 			return frame;
 		}
+		tries--;
 		frame++;
 	}
+	g->hand = frame;
 	return -1;
 }
 

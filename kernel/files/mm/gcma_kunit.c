@@ -2410,6 +2410,27 @@ static void __init gcma_test_hot(struct kunit *test)
 }
 
 /* Hot pages of which too few come back are as all others, until more do. */
+/* While a primary has all of the area nothing is learned of what would be in it. */
+static void __init gcma_test_all_taken(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct gcma *g = k->g;
+	enum gcma_admission better = g->better;
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	kunit_take(k, 0, KUNIT_PAGES);
+	for (i = 0; i < 2 * GCMA_WINDOW; i++) {
+		KUNIT_EXPECT_FALSE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
+		KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_ALWAYS), 1));
+	}
+	kunit_release(k, 0, KUNIT_PAGES);
+	KUNIT_EXPECT_FALSE(test, g->cool);
+	KUNIT_EXPECT_EQ(test, g->better, better);
+	KUNIT_EXPECT_EQ(test, g->since, 0);
+}
+
 static void __init gcma_test_cool(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -3118,6 +3139,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_samples),
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
+	KUNIT_CASE(gcma_test_all_taken),
 	KUNIT_CASE(gcma_test_cool),
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),
