@@ -324,15 +324,22 @@ static void camc_breathe(struct zone *zone, unsigned long *flags)
 	spin_lock_irqsave(&zone->lock, *flags);
 }
 
+/* A kernel without CMA does not know the type, and never asks for it. */
+#ifdef CONFIG_CMA
+#define CAMC_MT_CMA	MIGRATE_CMA
+#else
+#define CAMC_MT_CMA	MIGRATE_MOVABLE
+#endif
+
 /* Where most free pages are, in the order of __rmqueue() */
 static bool camc_refill_first(struct zone *zone, const struct camc_wish *wish, bool cma)
 {
 	if (cma && zone_page_state(zone, NR_FREE_CMA_PAGES) >
 	    zone_page_state(zone, NR_FREE_PAGES) / 2 &&
-	    camc_look(zone, MIGRATE_CMA, 1, wish))
+	    camc_look(zone, CAMC_MT_CMA, 1, wish))
 		return true;
 	return camc_look(zone, MIGRATE_MOVABLE, 1, wish) ||
-	       (cma && camc_look(zone, MIGRATE_CMA, 1, wish));
+	       (cma && camc_look(zone, CAMC_MT_CMA, 1, wish));
 }
 
 /* At more blocks, and at those of other types, which no pageblock changes here */
@@ -343,7 +350,7 @@ static bool camc_refill_more(struct zone *zone, const struct camc_wish *wish, bo
 	if (camc_look(zone, MIGRATE_MOVABLE, CAMC_LOOK, wish))
 		return true;
 	camc_breathe(zone, flags);
-	if (cma && camc_look(zone, MIGRATE_CMA, CAMC_LOOK, wish))
+	if (cma && camc_look(zone, CAMC_MT_CMA, CAMC_LOOK, wish))
 		return true;
 	camc_breathe(zone, flags);
 	return !(wish->alloc_flags & ALLOC_NOFRAGMENT) &&
@@ -547,10 +554,13 @@ static unsigned int camc_block_around(unsigned long pfn)
 static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct camc_wish *wish)
 {
 	unsigned long end = min(pfn + camc_search_nr(), zone_end_pfn(zone));
-	struct page *page = pfn_to_online_page(pfn);
 	unsigned int around;
+	struct page *page;
 	int mt;
 
+	/* The zone may begin in the middle of a part. */
+	pfn = max(pfn, zone->zone_start_pfn);
+	page = pfn_to_online_page(pfn);
 	if (!page || page_zone(page) != zone)
 		return false;
 	mt = get_pageblock_migratetype(page);
