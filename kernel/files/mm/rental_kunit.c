@@ -809,7 +809,8 @@ static void rental_test_write_no_use(struct kunit *test)
 /* Something that keeps a CPU busy which has a page in its lists, so that they are to be drained */
 struct kunit_block {
 	struct work_struct work;
-	struct folio *folio;
+	struct address_space *mapping;
+	struct folio *folio; /* of other memory */
 	bool begun;
 };
 
@@ -817,8 +818,9 @@ static void kunit_block(struct work_struct *work)
 {
 	struct kunit_block *block = container_of(work, struct kunit_block, work);
 
+	if (!filemap_add_folio(block->mapping, block->folio, 2, GFP_KERNEL))
+		folio_unlock(block->folio);
 	preempt_disable();
-	folio_add_lru(block->folio);
 	WRITE_ONCE(block->begun, true);
 	mdelay(5 * RENTAL_PIN_MS);
 	preempt_enable();
@@ -831,13 +833,15 @@ static void kunit_block(struct work_struct *work)
 static void rental_test_blocked_drain(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
-	unsigned int cpu = cpumask_any_but(cpu_online_mask, get_cpu());
-	struct kunit_block block = { .folio = folio_alloc(GFP_KERNEL, 0) };
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct kunit_block block = {
+		.mapping = kunit_mapping(k),
+		.folio = kunit_alloc(k, 0, true),
+	};
 	struct folio *folio, *new;
 	struct page *page;
 	u64 start;
 
-	put_cpu();
 	KUNIT_ASSERT_NOT_NULL(test, block.folio);
 	if (cpu >= nr_cpu_ids)
 		kunit_skip(test, "one CPU only");
