@@ -708,19 +708,28 @@ static int kunit_hold(void *folio)
 	return 0;
 }
 
+/* A write to the lent page at @index finds another one in its place. */
+static void kunit_write_moves(struct kunit *test, pgoff_t index)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *new = __filemap_get_folio(kunit_mapping(k), index, FGP_WRITEBEGIN,
+						GFP_KERNEL);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	folio_unlock(new);
+	folio_put(new);
+}
+
 static void rental_test_write_waits(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
-	struct folio *old = kunit_read(test, 0, 0), *new;
+	struct folio *old = kunit_read(test, 0, 0);
 
 	lru_add_drain_all();
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_hold, old, "rental-kunit")));
-	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
-	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
+	kunit_write_moves(test, 0);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
-	folio_unlock(new);
-	folio_put(new);
 	kunit_check(test);
 }
 
@@ -735,11 +744,7 @@ static void rental_test_write_waits_for_reader(struct kunit *test)
 
 	lru_add_drain_all();
 	kunit_put_later(k, held[0], RENTAL_PIN_MS / 2);
-	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
-	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
-	folio_unlock(new);
-	folio_put(new);
+	kunit_write_moves(test, 0);
 	flush_delayed_work(&k->work);
 
 	/* those that stay held are not each waited for as long; what was in vain elsewhere is */
@@ -827,24 +832,22 @@ static void kunit_block(struct work_struct *work)
 }
 
 /*
- * A CPU that does not come to drain its lists keeps nobody from a page that is in none of them: not
- * who returns it, while another one has its lock, nor who writes to it.
+ * A CPU that does not come to drain its lists keeps nobody from a page that is in none of them, but
+ * held by somebody for a while: neither who writes to it, nor who returns it.
  */
 static void rental_test_blocked_drain(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
-	struct kunit_block block = {
-		.mapping = kunit_mapping(k),
-		.folio = kunit_alloc(k, 0, true),
-	};
-	struct folio *folio, *new;
+	struct kunit_block block = { .mapping = kunit_mapping(k) };
+	struct folio *folio;
 	struct page *page;
 	u64 start;
 
-	KUNIT_ASSERT_NOT_NULL(test, block.folio);
 	if (cpu >= nr_cpu_ids)
 		kunit_skip(test, "one CPU only");
+	block.folio = kunit_alloc(k, 0, true);
+	KUNIT_ASSERT_NOT_NULL(test, block.folio);
 	kunit_fill(test, 0, 2);
 	INIT_WORK_ONSTACK(&block.work, kunit_block);
 	schedule_work_on(cpu, &block.work);
@@ -854,11 +857,7 @@ static void rental_test_blocked_drain(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
 	kunit_put_later(k, folio, RENTAL_PIN_MS / 10);
 	start = ktime_get_ns();
-	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
-	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
-	folio_unlock(new);
-	folio_put(new);
+	kunit_write_moves(test, 0);
 	flush_delayed_work(&k->work);
 
 	folio = filemap_get_folio(kunit_mapping(k), 1);
