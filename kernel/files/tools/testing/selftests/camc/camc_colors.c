@@ -45,6 +45,8 @@
 #define HARD_OFFLINE	"/sys/devices/system/memory/hard_offline_page"
 #define BLOCK		"/sys/devices/system/memory/memory%d"
 #define BLOCK_PATH	128
+#define TREE		"/tmp/camc/tree"
+#define TREE_FILES	2000
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
 /* Two nodes at most; the second one begins at this frame number. */
@@ -1091,6 +1093,54 @@ static void test_pinned(void)
 	close(ring);
 }
 
+static size_t touch_to_the_end(char *at, size_t size);
+
+/* Pages of CMA areas in zones that pinned pages may be in: a search there does not see all. */
+static long pages_of_areas(void)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	char line[256], zone[32] = "";
+	long sum = 0, nr;
+
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Node %*d, zone %31s", zone) != 1 &&
+		    sscanf(line, " cma %ld", &nr) == 1 && strcmp(zone, "Movable"))
+			sum += nr;
+	}
+	fclose(file);
+	return sum;
+}
+
+/* Who pins pages at the end of its colors does not search the zone each time, either. */
+static void test_pinned_end(void)
+{
+	struct io_uring_params params = { };
+	char *at = room(MIB(1024)), *buf = room(32 * page);
+	int ring = syscall(__NR_io_uring_setup, 4, &params), pinned = 0;
+	long scanned;
+
+	if (ring < 0)
+		skip("no io_uring");
+	if (pages_of_areas())
+		skip("all zones have CMA areas");
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	/* What was found by faults that may have any page is forgotten. */
+	usleep(1100000);
+	scanned = stat_of("scanned");
+	for (int i = 0; i < 20; i++) {
+		struct iovec vec = { .iov_base = buf + i * page, .iov_len = page };
+
+		pinned += !syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+	}
+	scanned = stat_of("scanned") - scanned;
+	munmap(at, MIB(1));
+	printf("# %d of 20 pages were pinned, %ld were searched\n", pinned, scanned);
+	EXPECT(pinned < 20 && scanned < 20l * 64 * 512 * (long)nodes);
+	close(ring);
+}
+
 static void test_cgroup(void)
 {
 	char path[128], buf[256];
@@ -1108,6 +1158,12 @@ static void test_cgroup(void)
 	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
 	MUST(get(CGROUP "/memory.colors", buf, sizeof(buf)));
 	EXPECT(!strcmp(buf, "4-5 strict\n"));
+	EXPECT(stat_of("taken") == 2);
+	/* Its own colors are free for it as long as no program has them. */
+	MUST(put(CGROUP "/memory.colors", "4-6 strict"));
+	EXPECT(stat_of("taken") == 3);
+	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
+	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
 	EXPECT(stat_of("taken") == 2);
 	copy_program("/tmp/camc/inspected");
 	pid = MUST(fork());
@@ -1131,6 +1187,22 @@ static void test_cgroup(void)
 		_exit(1);
 	}
 	CHILD_OK(pid);
+	/* A program that has them keeps them. */
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(put(CGROUP "/below/cgroup.procs", "0"));
+		execl("/tmp/camc/inspected", "inspected", "--wait", NULL);
+		_exit(1);
+	}
+	for (int i = 0; field("/proc/camc", "task ") < 0 && i < 5000; i++)
+		usleep(1000);
+	EXPECT(put(CGROUP "/memory.colors", "4-6 strict") == -1 && errno == EBUSY);
+	MUST(get(CGROUP "/memory.colors", buf, sizeof(buf)));
+	EXPECT(!strcmp(buf, "4-5 strict\n") && stat_of("taken") == 2);
+	MUST(put(CGROUP "/memory.colors", "4-6 share"));
+	EXPECT(stat_of("taken") == 3);
+	kill(pid, SIGKILL);
+	wait_for(pid);
 	MUST(put(CGROUP "/memory.colors", "auto 3"));
 	EXPECT(stat_of("taken") == 3);
 	MUST(put(CGROUP "/memory.colors", "none"));
@@ -1317,6 +1389,150 @@ static void test_strict_zram(void)
 	snprintf(path, sizeof(path), "%u", number);
 	put("/sys/class/zram-control/hot_remove", path);
 	EXPECT(failed == 0);
+}
+
+/*
+ * A new ext4 on a zram disk with files in many directories, and one of many extents; nothing of it
+ * is in memory.
+ */
+static int make_tree(void)
+{
+	int control = open("/sys/class/zram-control/hot_add", O_RDONLY);
+	char path[128], id[16] = { };
+	unsigned int number;
+	int fd;
+
+	if (control < 0 || read(control, id, sizeof(id) - 1) <= 0)
+		skip("no zram");
+	close(control);
+	number = atoi(id);
+	snprintf(path, sizeof(path), "/sys/block/zram%u/disksize", number);
+	MUST(put(path, "64M"));
+	snprintf(path, sizeof(path), "mkfs.ext4 -q -N 8192 /dev/zram%u >/dev/null 2>&1", number);
+	if (system(path))
+		skip("no ext4");
+	mkdir(TREE, 0755);
+	snprintf(path, sizeof(path), "/dev/zram%u", number);
+	MUST(mount(path, TREE, "ext4", 0, NULL));
+	for (int i = 0; i < TREE_FILES; i++) {
+		snprintf(path, sizeof(path), TREE "/%d", i % 10);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), TREE "/%d/%d", i % 10, i % 200);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), TREE "/%d/%d/%d", i % 10, i % 200, i);
+		close(MUST(open(path, O_WRONLY | O_CREAT, 0600)));
+	}
+	fd = MUST(open(TREE "/data", O_WRONLY | O_CREAT, 0600));
+	for (size_t i = 0; i < MIB(1); i += 2 * page)
+		EXPECT(pwrite(fd, path, sizeof(path), i) == sizeof(path));
+	MUST(ftruncate(fd, MIB(1)));
+	close(fd);
+	MUST(umount(TREE));
+	snprintf(path, sizeof(path), "/dev/zram%u", number);
+	MUST(mount(path, TREE, "ext4", 0, NULL));
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
+	return number;
+}
+
+static void remove_tree(int number)
+{
+	char id[16];
+
+	umount(TREE);
+	snprintf(id, sizeof(id), "%d", number);
+	put("/sys/class/zram-control/hot_remove", id);
+}
+
+/* How many files cannot be opened; nothing is read of them. */
+static int open_files(void)
+{
+	char path[128];
+	int failed = 0, fd;
+
+	for (int i = 0; i < TREE_FILES; i += 3) {
+		snprintf(path, sizeof(path), TREE "/%d/%d/%d", i % 10, i % 200, i);
+		fd = open(path, O_RDONLY);
+		failed += fd < 0;
+		close(fd);
+	}
+	return failed;
+}
+
+/* The blocks of a filesystem are the kernel's: who opens files needs no color for them. */
+static void test_strict_blocks(void)
+{
+	int tree = make_tree(), failed, fd;
+	char *at = room(MIB(1024));
+	long exhausted, foreign;
+	off_t hole;
+
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	exhausted = stat_of("exhausted");
+	foreign = stat_of("foreign");
+	failed = open_files();
+	fd = open(TREE "/data", O_RDONLY);
+	hole = lseek(fd, 0, SEEK_HOLE);
+	exhausted = stat_of("exhausted") - exhausted;
+	foreign = stat_of("foreign") - foreign;
+	munmap(at, MIB(1));
+	close(fd);
+	remove_tree(tree);
+	printf("# %d files could not be opened, the first hole is at %ld\n", failed, (long)hole);
+	printf("# %ld allocations failed, %ld got another color\n", exhausted, foreign);
+	EXPECT(!failed && hole == (off_t)page && !exhausted && !foreign);
+}
+
+/* To the end of a color that is not strict any more, but for @left pages */
+static char *touch_nearly_all(size_t left)
+{
+	struct camc_policy policy;
+	char *at = room(MIB(1024));
+
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	get_policy(&policy);
+	policy.flags = 0;
+	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+	munmap(at, left * page);
+	return at + left * page;
+}
+
+/* Nor does who may have more colors take one for them. */
+static void test_spill_blocks(void)
+{
+	int tree = make_tree(), failed;
+	char *at = touch_nearly_all(4);
+	long spilled = stat_of("spilled");
+
+	failed = open_files();
+	spilled = stat_of("spilled") - spilled;
+	munmap(at, MIB(1));
+	remove_tree(tree);
+	printf("# %d files could not be opened, %ld more colors\n", failed, spilled);
+	EXPECT(!failed && !spilled);
+}
+
+/* What is read ahead was not asked for: no color is taken for it. */
+static void test_read_ahead(void)
+{
+	int tree = make_tree(), fd = MUST(open(TREE "/data", O_RDONLY));
+	char *at = touch_nearly_all(4), byte;
+	long spilled = stat_of("spilled"), exhausted = stat_of("exhausted");
+	ssize_t got;
+
+	posix_fadvise(fd, 0, MIB(1), POSIX_FADV_WILLNEED);
+	spilled = stat_of("spilled") - spilled;
+	exhausted = stat_of("exhausted") - exhausted;
+	/* for this one it is */
+	got = pread(fd, &byte, 1, MIB(1) - 1);
+	munmap(at, MIB(1));
+	close(fd);
+	remove_tree(tree);
+	printf("# %ld more colors, %ld allocations failed\n", spilled, exhausted);
+	EXPECT(!spilled && !exhausted && got == 1 && nr_colors() == 2);
 }
 
 /* A task at its end, which tries again and again, leaves alone what others have collected. */
@@ -2178,7 +2394,11 @@ static const struct {
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
+	{ test_pinned_end, "who cannot pin pages at the end of its colors searches once" },
 	{ test_strict_zram, "who has used up his colors can write to zram" },
+	{ test_strict_blocks, "who has used up his colors can open files of ext4" },
+	{ test_spill_blocks, "no color is taken for blocks of ext4" },
+	{ test_read_ahead, "no color is taken for what is read ahead" },
 	{ test_strict_call, "a system call of such a task fails" },
 	{ test_others, "such a task leaves alone what others have collected" },
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
@@ -2257,6 +2477,8 @@ int main(int argc, char **argv)
 	page = sysconf(_SC_PAGESIZE);
 	if (argc == 3 && !strcmp(argv[1], "--thp"))
 		return thp_is_disabled() != atoi(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "--wait"))
+		return pause();
 	if (argc == 3 && !strcmp(argv[1], "--has")) {
 		struct camc_policy policy;
 
