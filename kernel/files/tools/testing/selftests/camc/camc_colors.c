@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -1688,6 +1689,124 @@ static void trace(const char *event, const char *on)
 	MUST(put(path, on));
 }
 
+/* kswapd of node 0 stays on a CPU that somebody else has, until that one is killed. */
+static pid_t hold_up_kswapd(void)
+{
+	char path[64], name[32] = "";
+	int kswapd = 0, up[2];
+	char byte = 0;
+	cpu_set_t cpu;
+	pid_t pid;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		skip("one CPU only");
+	while (strcmp(name, "kswapd0\n") && kswapd++ < 1000) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", kswapd);
+		if (get(path, name, sizeof(name)) < 0)
+			name[0] = 0;
+	}
+	CPU_ZERO(&cpu);
+	CPU_SET(0, &cpu);
+	MUST(sched_setaffinity(0, sizeof(cpu), &cpu));
+	CPU_ZERO(&cpu);
+	CPU_SET(1, &cpu);
+	MUST(sched_setaffinity(kswapd, sizeof(cpu), &cpu));
+	MUST(put("/proc/sys/kernel/sched_rt_runtime_us", "-1"));
+	MUST(pipe(up));
+	pid = MUST(fork());
+	if (!pid) {
+		struct sched_param param = { .sched_priority = 1 };
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(sched_setaffinity(0, sizeof(cpu), &cpu));
+		MUST(sched_setscheduler(0, SCHED_FIFO, &param));
+		MUST(write(up[1], &byte, 1));
+		for (;;)
+			;
+	}
+	EXPECT(read(up[0], &byte, 1) == 1);
+	return pid;
+}
+
+/* A field of the last zone that is not movable, in pages */
+static long zone_field(const char *what)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	char line[256], zone[32] = "", word[32];
+	long nr, value = 0;
+
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "Node 0, zone %31s", zone) != 1 && strcmp(zone, "Movable") &&
+		    strcmp(zone, "Device") && sscanf(line, " %31s %ld", word, &nr) == 2 &&
+		    !strcmp(word, what) && nr)
+			value = nr;
+	fclose(file);
+	return value;
+}
+
+/*
+ * What is on the color lists of a task is its own when pressure has brought it back, though nothing
+ * else was reclaimed. Pinned pages are of one zone alone: others may have as much as they like.
+ */
+static void test_pressure(void)
+{
+	struct camc_policy policy = { .flags = CAMC_AUTO | CAMC_STRICT, .nr_colors = BANKS };
+	struct io_uring_params params = { };
+	int ring = syscall(__NR_io_uring_setup, 4, &params), failed = 0;
+	struct iovec vec = { .iov_len = page };
+	long before, after, exhausted, listed, left, min, low, space;
+	char *buf, text[32], limit[32];
+	pid_t spinner;
+
+	if (ring < 0)
+		skip("no io_uring");
+	if (nodes > 1)
+		skip("for one node");
+	if (slow)
+		skip("this kernel needs memory of its own meanwhile");
+	swapoff(swap_device);
+	/* This program stays in memory, also for the tests after this one. */
+	touch_stack();
+	MUST(mlockall(MCL_CURRENT));
+	buf = room(4 * page);
+	space = field("/proc/meminfo", "MemFree:") - 160 * 1024;
+	touch(room(space * 1024), space * 1024);
+	touch(buf, page);
+	/* what it needs later is there */
+	vec.iov_base = buf;
+	MUST(syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1));
+	MUST(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL, 0));
+	MUST(get("/proc/sys/vm/min_free_kbytes", limit, sizeof(limit)));
+	/* what others have is reclaimed as far as it can be */
+	for (int i = 0; i < 5; i++) {
+		put("/proc/sys/vm/drop_caches", "3");
+		put(CGROUPS "/memory.reclaim", "256M");
+	}
+	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+	policy.nr_pages = 48 * 256;
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	listed = stat_of("free");
+	spinner = hold_up_kswapd();
+	before = zone_field("nr_free_pages");
+	snprintf(text, sizeof(text), "%ld", (before + 3072) * 4 * 33 / 32);
+	MUST(put("/proc/sys/vm/min_free_kbytes", text));
+	min = zone_field("min");
+	low = zone_field("low");
+	exhausted = stat_of("exhausted");
+	vec.iov_base = buf + page;
+	failed = syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+	after = zone_field("nr_free_pages");
+	left = stat_of("free");
+	put("/proc/sys/vm/min_free_kbytes", limit);
+	kill(spinner, SIGKILL);
+	put("/proc/sys/kernel/sched_rt_runtime_us", "950000");
+	exhausted = stat_of("exhausted") - exhausted;
+	swapon(swap_device, 0);
+	printf("# %ld pages on lists, then %ld; %ld free, then %ld, with marks of %ld and %ld\n",
+	       listed, left, before, after, min, low);
+	EXPECT(!failed && !exhausted);
+}
+
 /* Events of a process that have these words; the second may be NULL */
 static unsigned int count_events(pid_t pid, const char *word, const char *another)
 {
@@ -2403,6 +2522,7 @@ static const struct {
 	{ test_others, "such a task leaves alone what others have collected" },
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
 	{ test_kswapd, "kswapd is woken in time, and where memory is short only" },
+	{ test_pressure, "pages that pressure brings back are still the task's" },
 	{ test_other_node, "memory is reclaimed where it is short only" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_spill_threads, "threads of one set get one more color together" },
