@@ -331,6 +331,12 @@ static void camc_breathe(struct zone *zone, unsigned long *flags)
 #define CAMC_MT_CMA	MIGRATE_MOVABLE
 #endif
 
+/* Has a request seen all of the zone when it has seen what it may have? Most have no CMA area. */
+static bool camc_sees_all(struct zone *zone, unsigned int alloc_flags)
+{
+	return !zone_cma_pages(zone) || alloc_flags & ALLOC_CMA;
+}
+
 /* Where most free pages are, in the order of __rmqueue() */
 static bool camc_refill_first(struct zone *zone, const struct camc_wish *wish, bool cma)
 {
@@ -627,7 +633,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		}
 	}
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
-	if (!page && missed == cz->missed && (!IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA)) {
+	if (!page && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
 		bitmap_and(mine, mine, cz->watch, nr);
 		bitmap_or(cz->empty, cz->empty, mine, nr);
 	}
@@ -689,8 +695,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 	struct camc_wish wish = {
 		.colors = current->camc_colors,
 		.alloc_flags = alloc_flags,
-		.all = (!IS_ENABLED(CONFIG_CMA) || alloc_flags & ALLOC_CMA) &&
-		       !(alloc_flags & ALLOC_NOFRAGMENT),
+		.all = camc_sees_all(zone, alloc_flags) && !(alloc_flags & ALLOC_NOFRAGMENT),
 	};
 	unsigned int failed = 0;
 	bool used_up;

@@ -7,8 +7,8 @@
  * lock; what it inherits is copied by fork, before the child runs. The last reference gives the
  * colors back. A set can only grow.
  *
- * camc_mutex protects @camc_users, the list of sets and what is in them. It is taken in page
- * faults, and nothing is allocated or freed with it held.
+ * camc_mutex protects @camc_users, the list of sets, what is in them and which one a cgroup has.
+ * It is taken in page faults, and nothing is allocated or freed with it held.
  */
 
 #define pr_fmt(fmt) "camc: " fmt
@@ -159,12 +159,12 @@ static void camc_use_all(struct camc_set *set, bool use)
 		use ? camc_use(set, color) : camc_unuse(set, color);
 }
 
+/* Called with camc_mutex held. */
 static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
 			    struct camc_set *old)
 {
 	int err = 0;
 
-	guard(mutex)(&camc_mutex);
 	/* If nobody else has the old set, its colors are free to choose. */
 	if (old && refcount_read(&old->ref) > 1)
 		old = NULL;
@@ -197,17 +197,8 @@ static int camc_check_policy(const struct camc_policy *policy)
 	return 0;
 }
 
-/**
- * camc_set_create - a set of colors, with one reference
- * @policy: what is wanted
- * @old: what the caller gives back then, or NULL
- * @limited: whoever asks has no CAP_SYS_RESOURCE
- *
- * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors),
- * with CAMC_AUTO and CAMC_SHARE O(colors * sets).
- */
-struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old,
-				 bool limited)
+/* A set that nobody knows yet and that has taken no color: to be freed by kfree() */
+static struct camc_set *camc_set_alloc(const struct camc_policy *policy, bool limited)
 {
 	struct camc_set *set;
 	unsigned int i;
@@ -228,7 +219,29 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 	for (i = 0; i < CAMC_MAX_COLORS; i++)
 		if (policy->colors[i / 64] & BIT_ULL(i % 64))
 			__set_bit(i, set->colors);
+	return set;
+}
+
+/**
+ * camc_set_create - a set of colors, with one reference
+ * @policy: what is wanted
+ * @old: what the caller gives back then, or NULL
+ * @limited: whoever asks has no CAP_SYS_RESOURCE
+ *
+ * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors),
+ * with CAMC_AUTO and CAMC_SHARE O(colors * sets).
+ */
+struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old,
+				 bool limited)
+{
+	struct camc_set *set = camc_set_alloc(policy, limited);
+	int err;
+
+	if (IS_ERR(set))
+		return set;
+	mutex_lock(&camc_mutex);
 	err = camc_take_colors(set, policy, old);
+	mutex_unlock(&camc_mutex);
 	if (err) {
 		kfree(set);
 		return ERR_PTR(err);
@@ -384,37 +397,22 @@ void __camc_exit(struct task_struct *task)
 }
 
 #ifdef CONFIG_MEMCG
-/* A reference to the set of the nearest cgroup that has one, or NULL; false: it has no more. */
-static bool camc_memcg_try(struct camc_set **set)
-{
-	struct mem_cgroup *memcg;
-
-	guard(rcu)();
-	memcg = mem_cgroup_from_task(current);
-	while (memcg && !READ_ONCE(memcg->camc))
-		memcg = parent_mem_cgroup(memcg);
-	*set = memcg ? READ_ONCE(memcg->camc) : NULL;
-	if (!*set)
-		return !memcg;
-	if (!refcount_inc_not_zero(&(*set)->ref)) {
-		*set = NULL;
-		return false;
-	}
-	/*
-	 * What the cgroup has given back is its users', and the only one may just take other
-	 * colors, and believe that nobody else has these. Pairs with the release in camc_set_put().
-	 */
-	smp_rmb();
-	return READ_ONCE(memcg->camc) == *set;
-}
-
+/* A reference to the set of the nearest cgroup that has one, or NULL */
 static struct camc_set *camc_memcg_get(void)
 {
+	struct mem_cgroup *memcg;
 	struct camc_set *set;
 
-	while (!camc_memcg_try(&set))
-		if (set)
-			camc_set_put(set);
+	/* The only user of a set may take its colors for another one: nobody else gets it then. */
+	guard(mutex)(&camc_mutex);
+	guard(rcu)();
+	memcg = mem_cgroup_from_task(current);
+	while (memcg && !memcg->camc)
+		memcg = parent_mem_cgroup(memcg);
+	if (!memcg)
+		return NULL;
+	set = memcg->camc;
+	refcount_inc(&set->ref);
 	return set;
 }
 #else
@@ -568,13 +566,29 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 /* ------ memory cgroups -------------------------------------------------- */
 
 #ifdef CONFIG_MEMCG
+/* @set is the cgroup's from now on, with colors by @policy; or none, for NULL. */
+static int camc_memcg_change(struct mem_cgroup *memcg, struct camc_set *set,
+			     const struct camc_policy *policy)
+{
+	struct camc_set *old;
+	int err = 0;
+
+	mutex_lock(&camc_mutex);
+	old = memcg->camc;
+	if (set)
+		err = camc_take_colors(set, policy, old);
+	if (!err)
+		WRITE_ONCE(memcg->camc, set);
+	mutex_unlock(&camc_mutex);
+	if (!err && old)
+		camc_set_put(old);
+	return err;
+}
+
 /* When the cgroup is removed, or memory is not controlled there any more: css may stay for long. */
 void camc_memcg_reset(struct mem_cgroup *memcg)
 {
-	struct camc_set *set = xchg(&memcg->camc, NULL);
-
-	if (set)
-		camc_set_put(set);
+	camc_memcg_change(memcg, NULL, NULL);
 }
 
 static int camc_parse_policy(char *text, struct camc_policy *policy)
@@ -609,28 +623,34 @@ static int camc_parse_policy(char *text, struct camc_policy *policy)
 static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t nbytes, loff_t off)
 {
 	struct mem_cgroup *memcg = mem_cgroup_from_css(of_css(of));
-	struct camc_set *set = NULL, *old;
 	struct camc_policy policy;
+	struct camc_set *set;
 	bool limited;
 	int err;
 
 	buf = strstrip(buf);
-	if (strcmp(buf, "none")) {
-		err = camc_parse_policy(buf, &policy);
-		if (err)
-			return err;
-		/* also of who opened the file: a privileged task may only write for it */
-		limited = !capable(CAP_SYS_RESOURCE) ||
-			  !file_ns_capable(of->file, &init_user_ns, CAP_SYS_RESOURCE);
-		/* two writers: the last one remains */
-		set = camc_set_create(&policy, NULL, limited);
-		if (IS_ERR(set))
-			return PTR_ERR(set);
-		set->cgroup = true;
+	if (!strcmp(buf, "none")) {
+		camc_memcg_reset(memcg);
+		return nbytes;
 	}
-	old = xchg(&memcg->camc, set);
-	if (old)
-		camc_set_put(old);
+	err = camc_parse_policy(buf, &policy);
+	if (err)
+		return err;
+	/* also of who opened the file: a privileged task may only write for it */
+	limited = !capable(CAP_SYS_RESOURCE) ||
+		  !file_ns_capable(of->file, &init_user_ns, CAP_SYS_RESOURCE);
+	set = camc_set_alloc(&policy, limited);
+	if (IS_ERR(set))
+		return PTR_ERR(set);
+	set->cgroup = true;
+	/* Before a program may get it, and not with the mutex. */
+	static_branch_deferred_inc(&camc_key);
+	err = camc_memcg_change(memcg, set, &policy);
+	if (err) {
+		static_branch_slow_dec_deferred(&camc_key);
+		kfree(set);
+		return err;
+	}
 	return nbytes;
 }
 

@@ -61,8 +61,8 @@ struct camc_policy {
 
 /*
  * mmap(action + number of colors, length, prot | PROT_CAMC, flags, fd, offset): the call of the
- * paper. The colors are set as by CAMC_SET with CAMC_AUTO | CAMC_FORK | CAMC_EXEC, then the
- * mapping is made at any address; a length of 0 makes none and returns 0.
+ * paper. The colors, 1023 at most, are set as by CAMC_SET with CAMC_AUTO | CAMC_FORK | CAMC_EXEC,
+ * then the mapping is made at any address; a length of 0 makes none and returns 0.
  */
 #define PROT_CAMC		0x40000000
 #define CAMC_MMAP_ON		0x10000

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -45,6 +46,8 @@
 #define HARD_OFFLINE	"/sys/devices/system/memory/hard_offline_page"
 #define BLOCK		"/sys/devices/system/memory/memory%d"
 #define BLOCK_PATH	128
+#define TREE		"/tmp/camc/tree"
+#define TREE_FILES	2000
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
 /* Two nodes at most; the second one begins at this frame number. */
@@ -1091,6 +1094,54 @@ static void test_pinned(void)
 	close(ring);
 }
 
+static size_t touch_to_the_end(char *at, size_t size);
+
+/* Pages of CMA areas in zones that pinned pages may be in: a search there does not see all. */
+static long pages_of_areas(void)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	char line[256], zone[32] = "";
+	long sum = 0, nr;
+
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Node %*d, zone %31s", zone) != 1 &&
+		    sscanf(line, " cma %ld", &nr) == 1 && strcmp(zone, "Movable"))
+			sum += nr;
+	}
+	fclose(file);
+	return sum;
+}
+
+/* Who pins pages at the end of its colors does not search the zone each time, either. */
+static void test_pinned_end(void)
+{
+	struct io_uring_params params = { };
+	char *at = room(MIB(1024)), *buf = room(32 * page);
+	int ring = syscall(__NR_io_uring_setup, 4, &params), pinned = 0;
+	long scanned;
+
+	if (ring < 0)
+		skip("no io_uring");
+	if (pages_of_areas())
+		skip("all zones have CMA areas");
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	/* What was found by faults that may have any page is forgotten. */
+	usleep(1100000);
+	scanned = stat_of("scanned");
+	for (int i = 0; i < 20; i++) {
+		struct iovec vec = { .iov_base = buf + i * page, .iov_len = page };
+
+		pinned += !syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+	}
+	scanned = stat_of("scanned") - scanned;
+	munmap(at, MIB(1));
+	printf("# %d of 20 pages were pinned, %ld were searched\n", pinned, scanned);
+	EXPECT(pinned < 20 && scanned < 20l * 64 * 512 * (long)nodes);
+	close(ring);
+}
+
 static void test_cgroup(void)
 {
 	char path[128], buf[256];
@@ -1108,6 +1159,12 @@ static void test_cgroup(void)
 	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
 	MUST(get(CGROUP "/memory.colors", buf, sizeof(buf)));
 	EXPECT(!strcmp(buf, "4-5 strict\n"));
+	EXPECT(stat_of("taken") == 2);
+	/* Its own colors are free for it as long as no program has them. */
+	MUST(put(CGROUP "/memory.colors", "4-6 strict"));
+	EXPECT(stat_of("taken") == 3);
+	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
+	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
 	EXPECT(stat_of("taken") == 2);
 	copy_program("/tmp/camc/inspected");
 	pid = MUST(fork());
@@ -1131,6 +1188,22 @@ static void test_cgroup(void)
 		_exit(1);
 	}
 	CHILD_OK(pid);
+	/* A program that has them keeps them. */
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(put(CGROUP "/below/cgroup.procs", "0"));
+		execl("/tmp/camc/inspected", "inspected", "--wait", NULL);
+		_exit(1);
+	}
+	for (int i = 0; field("/proc/camc", "task ") < 0 && i < 5000; i++)
+		usleep(1000);
+	EXPECT(put(CGROUP "/memory.colors", "4-6 strict") == -1 && errno == EBUSY);
+	MUST(get(CGROUP "/memory.colors", buf, sizeof(buf)));
+	EXPECT(!strcmp(buf, "4-5 strict\n") && stat_of("taken") == 2);
+	MUST(put(CGROUP "/memory.colors", "4-6 share"));
+	EXPECT(stat_of("taken") == 3);
+	kill(pid, SIGKILL);
+	wait_for(pid);
 	MUST(put(CGROUP "/memory.colors", "auto 3"));
 	EXPECT(stat_of("taken") == 3);
 	MUST(put(CGROUP "/memory.colors", "none"));
@@ -1319,6 +1392,150 @@ static void test_strict_zram(void)
 	EXPECT(failed == 0);
 }
 
+/*
+ * A new ext4 on a zram disk with files in many directories, and one of many extents; nothing of it
+ * is in memory.
+ */
+static int make_tree(void)
+{
+	int control = open("/sys/class/zram-control/hot_add", O_RDONLY);
+	char path[128], id[16] = { };
+	unsigned int number;
+	int fd;
+
+	if (control < 0 || read(control, id, sizeof(id) - 1) <= 0)
+		skip("no zram");
+	close(control);
+	number = atoi(id);
+	snprintf(path, sizeof(path), "/sys/block/zram%u/disksize", number);
+	MUST(put(path, "64M"));
+	snprintf(path, sizeof(path), "mkfs.ext4 -q -N 8192 /dev/zram%u >/dev/null 2>&1", number);
+	if (system(path))
+		skip("no ext4");
+	mkdir(TREE, 0755);
+	snprintf(path, sizeof(path), "/dev/zram%u", number);
+	MUST(mount(path, TREE, "ext4", 0, NULL));
+	for (int i = 0; i < TREE_FILES; i++) {
+		snprintf(path, sizeof(path), TREE "/%d", i % 10);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), TREE "/%d/%d", i % 10, i % 200);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), TREE "/%d/%d/%d", i % 10, i % 200, i);
+		close(MUST(open(path, O_WRONLY | O_CREAT, 0600)));
+	}
+	fd = MUST(open(TREE "/data", O_WRONLY | O_CREAT, 0600));
+	for (size_t i = 0; i < MIB(1); i += 2 * page)
+		EXPECT(pwrite(fd, path, sizeof(path), i) == sizeof(path));
+	MUST(ftruncate(fd, MIB(1)));
+	close(fd);
+	MUST(umount(TREE));
+	snprintf(path, sizeof(path), "/dev/zram%u", number);
+	MUST(mount(path, TREE, "ext4", 0, NULL));
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
+	return number;
+}
+
+static void remove_tree(int number)
+{
+	char id[16];
+
+	umount(TREE);
+	snprintf(id, sizeof(id), "%d", number);
+	put("/sys/class/zram-control/hot_remove", id);
+}
+
+/* How many files cannot be opened; nothing is read of them. */
+static int open_files(void)
+{
+	char path[128];
+	int failed = 0, fd;
+
+	for (int i = 0; i < TREE_FILES; i += 3) {
+		snprintf(path, sizeof(path), TREE "/%d/%d/%d", i % 10, i % 200, i);
+		fd = open(path, O_RDONLY);
+		failed += fd < 0;
+		close(fd);
+	}
+	return failed;
+}
+
+/* The blocks of a filesystem are the kernel's: who opens files needs no color for them. */
+static void test_strict_blocks(void)
+{
+	int tree = make_tree(), failed, fd;
+	char *at = room(MIB(1024));
+	long exhausted, foreign;
+	off_t hole;
+
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	exhausted = stat_of("exhausted");
+	foreign = stat_of("foreign");
+	failed = open_files();
+	fd = open(TREE "/data", O_RDONLY);
+	hole = lseek(fd, 0, SEEK_HOLE);
+	exhausted = stat_of("exhausted") - exhausted;
+	foreign = stat_of("foreign") - foreign;
+	munmap(at, MIB(1));
+	close(fd);
+	remove_tree(tree);
+	printf("# %d files could not be opened, the first hole is at %ld\n", failed, (long)hole);
+	printf("# %ld allocations failed, %ld got another color\n", exhausted, foreign);
+	EXPECT(!failed && hole == (off_t)page && !exhausted && !foreign);
+}
+
+/* To the end of a color that is not strict any more, but for @left pages */
+static char *touch_nearly_all(size_t left)
+{
+	struct camc_policy policy;
+	char *at = room(MIB(1024));
+
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	get_policy(&policy);
+	policy.flags = 0;
+	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+	munmap(at, left * page);
+	return at + left * page;
+}
+
+/* Nor does who may have more colors take one for them. */
+static void test_spill_blocks(void)
+{
+	int tree = make_tree(), failed;
+	char *at = touch_nearly_all(4);
+	long spilled = stat_of("spilled");
+
+	failed = open_files();
+	spilled = stat_of("spilled") - spilled;
+	munmap(at, MIB(1));
+	remove_tree(tree);
+	printf("# %d files could not be opened, %ld more colors\n", failed, spilled);
+	EXPECT(!failed && !spilled);
+}
+
+/* What is read ahead was not asked for: no color is taken for it. */
+static void test_read_ahead(void)
+{
+	int tree = make_tree(), fd = MUST(open(TREE "/data", O_RDONLY));
+	char *at = touch_nearly_all(4), byte;
+	long spilled = stat_of("spilled"), exhausted = stat_of("exhausted");
+	ssize_t got;
+
+	posix_fadvise(fd, 0, MIB(1), POSIX_FADV_WILLNEED);
+	spilled = stat_of("spilled") - spilled;
+	exhausted = stat_of("exhausted") - exhausted;
+	/* for this one it is */
+	got = pread(fd, &byte, 1, MIB(1) - 1);
+	munmap(at, MIB(1));
+	close(fd);
+	remove_tree(tree);
+	printf("# %ld more colors, %ld allocations failed\n", spilled, exhausted);
+	EXPECT(!spilled && !exhausted && got == 1 && nr_colors() == 2);
+}
+
 /* A task at its end, which tries again and again, leaves alone what others have collected. */
 static void test_others(void)
 {
@@ -1470,6 +1687,124 @@ static void trace(const char *event, const char *on)
 		skip("no events of reclaim");
 	put(TRACING "trace", "");
 	MUST(put(path, on));
+}
+
+/* kswapd of node 0 stays on a CPU that somebody else has, until that one is killed. */
+static pid_t hold_up_kswapd(void)
+{
+	char path[64], name[32] = "";
+	int kswapd = 0, up[2];
+	char byte = 0;
+	cpu_set_t cpu;
+	pid_t pid;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		skip("one CPU only");
+	while (strcmp(name, "kswapd0\n") && kswapd++ < 1000) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", kswapd);
+		if (get(path, name, sizeof(name)) < 0)
+			name[0] = 0;
+	}
+	CPU_ZERO(&cpu);
+	CPU_SET(0, &cpu);
+	MUST(sched_setaffinity(0, sizeof(cpu), &cpu));
+	CPU_ZERO(&cpu);
+	CPU_SET(1, &cpu);
+	MUST(sched_setaffinity(kswapd, sizeof(cpu), &cpu));
+	MUST(put("/proc/sys/kernel/sched_rt_runtime_us", "-1"));
+	MUST(pipe(up));
+	pid = MUST(fork());
+	if (!pid) {
+		struct sched_param param = { .sched_priority = 1 };
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(sched_setaffinity(0, sizeof(cpu), &cpu));
+		MUST(sched_setscheduler(0, SCHED_FIFO, &param));
+		MUST(write(up[1], &byte, 1));
+		for (;;)
+			;
+	}
+	EXPECT(read(up[0], &byte, 1) == 1);
+	return pid;
+}
+
+/* A field of the last zone that is not movable, in pages */
+static long zone_field(const char *what)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	char line[256], zone[32] = "", word[32];
+	long nr, value = 0;
+
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "Node 0, zone %31s", zone) != 1 && strcmp(zone, "Movable") &&
+		    strcmp(zone, "Device") && sscanf(line, " %31s %ld", word, &nr) == 2 &&
+		    !strcmp(word, what) && nr)
+			value = nr;
+	fclose(file);
+	return value;
+}
+
+/*
+ * What is on the color lists of a task is its own when pressure has brought it back, though nothing
+ * else was reclaimed. Pinned pages are of one zone alone: others may have as much as they like.
+ */
+static void test_pressure(void)
+{
+	struct camc_policy policy = { .flags = CAMC_AUTO | CAMC_STRICT, .nr_colors = BANKS };
+	struct io_uring_params params = { };
+	int ring = syscall(__NR_io_uring_setup, 4, &params), failed = 0;
+	struct iovec vec = { .iov_len = page };
+	long before, after, exhausted, listed, left, min, low, space;
+	char *buf, text[32], limit[32];
+	pid_t spinner;
+
+	if (ring < 0)
+		skip("no io_uring");
+	if (nodes > 1)
+		skip("for one node");
+	if (slow)
+		skip("this kernel needs memory of its own meanwhile");
+	swapoff(swap_device);
+	/* This program stays in memory, also for the tests after this one. */
+	touch_stack();
+	MUST(mlockall(MCL_CURRENT));
+	buf = room(4 * page);
+	space = field("/proc/meminfo", "MemFree:") - 160 * 1024;
+	touch(room(space * 1024), space * 1024);
+	touch(buf, page);
+	/* what it needs later is there */
+	vec.iov_base = buf;
+	MUST(syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1));
+	MUST(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL, 0));
+	MUST(get("/proc/sys/vm/min_free_kbytes", limit, sizeof(limit)));
+	/* what others have is reclaimed as far as it can be */
+	for (int i = 0; i < 5; i++) {
+		put("/proc/sys/vm/drop_caches", "3");
+		put(CGROUPS "/memory.reclaim", "256M");
+	}
+	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+	policy.nr_pages = 48 * 256;
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	listed = stat_of("free");
+	spinner = hold_up_kswapd();
+	before = zone_field("nr_free_pages");
+	snprintf(text, sizeof(text), "%ld", (before + 3072) * 4 * 33 / 32);
+	MUST(put("/proc/sys/vm/min_free_kbytes", text));
+	min = zone_field("min");
+	low = zone_field("low");
+	exhausted = stat_of("exhausted");
+	vec.iov_base = buf + page;
+	failed = syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+	after = zone_field("nr_free_pages");
+	left = stat_of("free");
+	put("/proc/sys/vm/min_free_kbytes", limit);
+	kill(spinner, SIGKILL);
+	put("/proc/sys/kernel/sched_rt_runtime_us", "950000");
+	exhausted = stat_of("exhausted") - exhausted;
+	swapon(swap_device, 0);
+	printf("# %ld pages on lists, then %ld; %ld free, then %ld, with marks of %ld and %ld\n",
+	       listed, left, before, after, min, low);
+	EXPECT(!failed && !exhausted);
 }
 
 /* Events of a process that have these words; the second may be NULL */
@@ -2178,11 +2513,16 @@ static const struct {
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
+	{ test_pinned_end, "who cannot pin pages at the end of its colors searches once" },
 	{ test_strict_zram, "who has used up his colors can write to zram" },
+	{ test_strict_blocks, "who has used up his colors can open files of ext4" },
+	{ test_spill_blocks, "no color is taken for blocks of ext4" },
+	{ test_read_ahead, "no color is taken for what is read ahead" },
 	{ test_strict_call, "a system call of such a task fails" },
 	{ test_others, "such a task leaves alone what others have collected" },
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
 	{ test_kswapd, "kswapd is woken in time, and where memory is short only" },
+	{ test_pressure, "pages that pressure brings back are still the task's" },
 	{ test_other_node, "memory is reclaimed where it is short only" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_spill_threads, "threads of one set get one more color together" },
@@ -2257,6 +2597,8 @@ int main(int argc, char **argv)
 	page = sysconf(_SC_PAGESIZE);
 	if (argc == 3 && !strcmp(argv[1], "--thp"))
 		return thp_is_disabled() != atoi(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "--wait"))
+		return pause();
 	if (argc == 3 && !strcmp(argv[1], "--has")) {
 		struct camc_policy policy;
 
