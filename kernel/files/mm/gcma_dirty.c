@@ -80,36 +80,65 @@ void gcma_dirty_clear(struct gcma *g, u32 frame)
 
 /* ------ keeping -------------------------------------------------------- */
 
+/* The frames of the word that @frame begins, of those that are dirty or a primary's. */
+static unsigned long gcma_near(const struct gcma *g, unsigned long frame)
+{
+	unsigned int order = g->cma->order_per_bit, i;
+	unsigned long word = READ_ONCE(g->dirty[BIT_WORD(frame)]);
+
+	if (!order)
+		return word | READ_ONCE(g->cma->bitmap[BIT_WORD(frame)]);
+	for (i = 0; i < BITS_PER_LONG; i += 1U << order)
+		if (gcma_revoked(g, frame + i))
+			word |= GENMASK(min(i + (1U << order), BITS_PER_LONG) - 1, i);
+	return word;
+}
+
+/*
+ * The next frame from @frame on, before @end, that is neither dirty nor a primary's; or one
+ * that is not before @end. Whatever runs they are in, each word is looked at once.
+ */
+static unsigned long gcma_next_far(const struct gcma *g, unsigned long frame, unsigned long end)
+{
+	unsigned long word, far;
+
+	while (frame < end) {
+		word = round_down(frame, BITS_PER_LONG);
+		far = ~gcma_near(g, word) & BITMAP_FIRST_WORD_MASK(frame);
+		if (far)
+			return word + __ffs(far);
+		frame = word + BITS_PER_LONG;
+	}
+	return frame;
+}
+
 /*
  * Find a frame from @first on that is neither dirty nor a primary's, or -1: what is in it is
- * thrown away. Frames are tried in turn. Context: gcma.lock held. Cost: GCMA_DIRTY_SCAN frames,
- * and O(frames of @g / BITS_PER_LONG) if most are dirty or a primary's.
+ * thrown away. Frames are tried in turn, from where the last search ended, so that those that
+ * cannot be taken just now are not in the way of the next one. Context: gcma.lock held. Cost:
+ * GCMA_DIRTY_SCAN frames, and O(frames of @g / BITS_PER_LONG) if most are dirty or a primary's.
  */
-static long gcma_take_far(struct gcma *g, u32 first)
+long gcma_take_far(struct gcma *g, u32 first)
 {
-	unsigned int order = g->cma->order_per_bit, tries = GCMA_DIRTY_SCAN;
-	unsigned long frame = max(g->hand, first);
-	bool again = false;
+	unsigned long begin = g->hand < first || g->hand >= g->nr_frames ? first : g->hand;
+	unsigned long frame = begin, end = g->nr_frames;
+	unsigned int tries = GCMA_DIRTY_SCAN;
 
-	while (tries--) {
-		frame = find_next_zero_bit(g->dirty, g->nr_frames, frame);
-		if (frame >= g->nr_frames) {
-			if (again)
+	for (;;) {
+		frame = gcma_next_far(g, frame, end);
+		if (frame >= end) {
+			if (end == begin)
 				break;
-			again = true;
 			frame = first;
+			end = begin;
 			continue;
 		}
-		if (gcma_revoked(g, frame)) {
-			frame = find_next_zero_bit(g->cma->bitmap, g->nr_frames >> order,
-						   frame >> order) << order;
-			continue;
-		}
-		if (gcma_take_frame(g, frame)) {
-			g->hand = frame + 1;
+		g->hand = frame + 1;
+		if (gcma_take_frame(g, frame))
 			return frame;
-		}
 		frame++;
+		if (!--tries)
+			break;
 	}
 	return -1;
 }
