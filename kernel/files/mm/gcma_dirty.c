@@ -232,6 +232,25 @@ static bool gcma_is_zswaps(const struct folio *folio)
 	return false;
 }
 
+/* Is a slot needed by nobody but who has it for himself? Context: the device is there. */
+static bool gcma_slot_unused(swp_entry_t slot)
+{
+	/* That may become true at any time, and stays so while a folio is locked and unmapped. */
+	return !(data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & ~SWAP_HAS_CACHE);
+}
+
+/* What nobody needs is freed instead of being written. */
+static bool gcma_is_needed(const struct folio *folio)
+{
+	swp_entry_t slot = folio->swap;
+	long i;
+
+	for (i = 0; i < folio_nr_pages(folio); i++, slot.val++)
+		if (!gcma_slot_unused(slot))
+			return true;
+	return false;
+}
+
 bool __gcma_swap_keeps(struct folio *folio)
 {
 	pgoff_t index = swap_cache_index(folio->swap);
@@ -240,7 +259,8 @@ bool __gcma_swap_keeps(struct folio *folio)
 	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH &&
 	       gcma_nr_dirty(g) + folio_nr_pages(folio) <= READ_ONCE(g->dirty_max) &&
 	       folio_test_uptodate(folio) && !folio_test_hwpoison(folio) &&
-	       !gcma_swap_fast(folio) && !gcma_is_zswaps(folio) && !gcma_all_zeroes(folio);
+	       !gcma_swap_fast(folio) && gcma_is_needed(folio) && !gcma_is_zswaps(folio) &&
+	       !gcma_all_zeroes(folio);
 }
 
 bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
@@ -606,6 +626,9 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;
 
+	/* A CPU keeps the slots that it is to free for a while. */
+	if (gcma_slot_unused(slot) && gcma_drop_unused(g, frame, entry, si, slot))
+		return 0;
 	if (PageHWPoison(gcma_frame_page(g, frame))) {
 		ret = gcma_leave_lost(g, frame, entry, mapping, index, slot);
 		return ret && gcma_drop_unused(g, frame, entry, si, slot) ? 0 : ret;

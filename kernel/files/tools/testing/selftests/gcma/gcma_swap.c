@@ -1982,16 +1982,24 @@ static void switched(void)
 /* Also those that nobody needs any more, and that are not freed yet, make way. */
 static void gone(void)
 {
+	unsigned long left, moved;
+
 	for (int round = 0; round < 2; round++) {
 		pages = MAX_PAGES;
 		swapped_dirty(1);
 		memory_gone();
 		dirty_expect(0, FREED_AT_ONCE * sysconf(_SC_NPROCESSORS_ONLN));
+		left = counter("tenants_dirty");
+		moved = counter("moved_aside") + counter("put_back");
 		if (round)
 			area_set("swap_policy", "write-through");
 		else
 			take(true);
 		dirty_expect(0, 0);
+		moved = counter("moved_aside") + counter("put_back") - moved;
+		diag("%lu pages were not freed yet, %lu moved", left, moved);
+		if (moved > left / 4)
+			fail("%lu of %lu pages that nobody has were moved", moved, left);
 		give_back();
 	}
 }
