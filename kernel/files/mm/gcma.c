@@ -777,8 +777,11 @@ static __always_inline void *gcma_publish(void **copies, pgoff_t *index, void *s
 	/* From here on the frame may be recycled. */
 	trace_gcma_store(mapping, *index, gcma_pfn(g, frame));
 	gcma_count(g, GCMA_stores, 1);
-	if (word & GCMA_SWAP_BIT)
+	if (word & GCMA_SWAP_BIT) {
 		gcma_count(g, GCMA_stores_swap, 1);
+		if (gcma_list_of(word) == GCMA_DIRTY)
+			gcma_count(g, GCMA_stores_dirty, 1);
+	}
 	return entry;
 }
 

@@ -269,7 +269,6 @@ bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
 	struct address_space *mapping = swap_address_space(swap);
 	int refs = 1 + folio_nr_pages(folio);
 	void *copies;
-	u32 frame;
 
 	if (folio_ref_count(folio) != refs || arch_prepare_to_swap(folio))
 		return false;
@@ -289,7 +288,6 @@ bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
 		folio_ref_unfreeze(folio, refs);
 		goto unlock;
 	}
-	gcma_count(gcma_rd_entry(copies, &frame), GCMA_stores_dirty, folio_nr_pages(folio));
 	/* There always is a shadow, and nothing invalidates what is in swap. */
 	__gcma_store_commit(copies, mapping, folio, workingset_eviction(folio, target_memcg), 0);
 	mem_cgroup_swapout(folio, swap);

@@ -1679,7 +1679,7 @@ static void swapped_dirty(unsigned int version)
 	dirty_expect(nearly(pages), NO_LIMIT);
 }
 
-static void vmstat_agrees(void)
+static void counters_agree(void)
 {
 	static const char * const names[] = {
 		"stores_dirty", "moved_aside", "put_back", "written_back",
@@ -1692,6 +1692,8 @@ static void vmstat_agrees(void)
 			fail("%s of /proc/vmstat is %lu, that of the areas %lu", key, vm_event(key),
 			     counter(names[i]));
 	}
+	if (!areas_at_most("stores_dirty", "stores_swap"))
+		fail("an area has more dirty ones than pages that were swapped out");
 }
 
 static void unwritten(void)
@@ -1714,7 +1716,7 @@ static void unwritten(void)
 	writes = vm_event("pswpout") - writes;
 	if (stores < nearly(4 * pages) || writes > pages / 16)
 		fail("%lu pages are in the area only, %lu were written", stores, writes);
-	vmstat_agrees();
+	counters_agree();
 }
 
 /* Only folios that are nothing but zeroes are left to the device, which marks them. */
