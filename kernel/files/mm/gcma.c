@@ -329,7 +329,8 @@ void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 			gcma_note_hit(g, list);
 		gcma_unlink(g, frame, list);
 		atomic_andnot(GCMA_STATE_MASK, &f->word);
-		gcma_link(g, frame, GCMA_FREE_LIST, false);
+		/* Last that is a primary's now */
+		gcma_link(g, frame, GCMA_FREE_LIST, what == GCMA_moved_aside);
 	}
 }
 

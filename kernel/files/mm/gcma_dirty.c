@@ -429,6 +429,15 @@ bool __gcma_swap_node_stays(const struct xa_node *node)
 /* ------ leaving --------------------------------------------------------- */
 
 /*
+ * What became of a tenant that is not in its slot any more, where there is @now: the slot was
+ * freed, or a folio was added that has the content. Context: i_pages lock held.
+ */
+static enum vm_event_item gcma_gone(void *now)
+{
+	return now && !xa_is_value(now) && folio_test_uptodate(now) ? GCMA_loads : GCMA_dropped;
+}
+
+/*
  * Move a dirty tenant to another frame of its area. Returns 0; -EAGAIN if it is about to go,
  * or has moved; -ENOMEM if there is no other frame. Context: the device is there.
  */
@@ -436,7 +445,7 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 			   struct address_space *mapping, pgoff_t index)
 {
 	XA_STATE(xas, &mapping->i_pages, index);
-	bool moved;
+	enum vm_event_item what = GCMA_moved_aside;
 	void *there;
 	u32 to;
 
@@ -452,20 +461,17 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	gcma_copy_data(gcma_frame_page(g, to), gcma_frame_page(g, from));
 	WRITE_ONCE(g->frames[to].shadow, g->frames[from].shadow);
 	xas_lock_irq(&xas);
-	/* Not if the slot was freed, or a folio was added that has the content. */
-	moved = xas_load(&xas) == entry;
-	if (moved) {
+	if (xas_load(&xas) == entry) {
 		/* Who takes it out of the slot next has to be able to claim it. */
 		gcma_disown(g, to);
 		xas_store(&xas, there); /* in place: no memory needed */
+	} else {
+		what = gcma_gone(xas_load(&xas));
 	}
 	xas_unlock_irq(&xas);
-	if (moved) {
-		gcma_put(g, from, GCMA_moved_aside);
-	} else {
+	if (what != GCMA_moved_aside)
 		gcma_put(g, to, GCMA_refused_busy);
-		gcma_put(g, from, GCMA_dropped);
-	}
+	gcma_put(g, from, what);
 	return 0;
 }
 
@@ -513,7 +519,9 @@ static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
 {
 	struct address_space *mapping = swap_address_space(slot);
 	pgoff_t index = swap_cache_index(slot);
+	enum vm_event_item what = GCMA_dropped;
 	bool unused;
+	void *now;
 
 	if (!gcma_claim(entry, &frame, mapping, index))
 		return false;
@@ -523,12 +531,16 @@ static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
 	 * for the slot claims it first: either he can, or it is not in the slot and left to us.
 	 */
 	xa_lock_irq(&mapping->i_pages);
-	unused = unused || xa_load(&mapping->i_pages, index) != entry;
+	now = xa_load(&mapping->i_pages, index);
+	if (now != entry) {
+		unused = true;
+		what = gcma_gone(now);
+	}
 	if (!unused)
 		gcma_disown(g, frame);
 	xa_unlock_irq(&mapping->i_pages);
 	if (unused)
-		gcma_put(g, frame, GCMA_dropped);
+		gcma_put(g, frame, what);
 	return unused;
 }
 
@@ -598,7 +610,9 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 	if (!folio)
 		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
-		gcma_count(g, GCMA_put_back, 1);
+		/* Unless the slot has something else by now */
+		if (folio_test_dirty(folio))
+			gcma_count(g, GCMA_put_back, 1);
 		if (write && folio_test_uptodate(folio))
 			gcma_write_back(g, folio);
 		else
