@@ -1459,12 +1459,17 @@ static void zswap_shrink(unsigned long until)
 
 static void written_back(void)
 {
-	unsigned long stores;
+	unsigned long stores, refaults;
 	u64 end;
 
 	swapped_to_zswap(1);
 	stores = counter("stores_swap");
+	refaults = vm_event("workingset_refault_anon");
 	zswap_shrink(vm_event("zswpwb") + pages);
+	/* as without an area, even one that had a policy under which pages are not written */
+	refaults = vm_event("workingset_refault_anon") - refaults;
+	if (refaults < pages / 2)
+		fail("%lu refaults of %u pages that were read in to be written", refaults, pages);
 	/* they are in the swap cache again, some on the active list: see out() */
 	end = now_ns() + OUT_SECONDS * 1000000000ull;
 	while (counter("stores_swap") - stores < pages && now_ns() < end) {
