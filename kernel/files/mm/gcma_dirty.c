@@ -594,7 +594,7 @@ static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
  * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. The
- * memory policy of this task does not count, nor does its group.
+ * memory policy of this task does not count, nor does its group; its cpuset does.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
@@ -623,8 +623,8 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 }
 
 /*
- * What is tried in turn. A task that frees memory, or that must not do I/O, gets what it can
- * get without.
+ * What is tried in turn. A task that frees memory, or that must not do I/O or enter filesystems,
+ * gets what it can get without.
  */
 static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 			    struct swap_info_struct *si, swp_entry_t slot,
@@ -707,9 +707,10 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * Context: may sleep, no lock held. Cost: O(@count / BITS_PER_LONG), and for each dirty
  * tenant in the range what the policy takes: move-aside a page copy and, to find a frame
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
- * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
- * GCMA_DIRTY_TRIES ticks, and as long is waited for who does not run, in each range that
- * is tried: cma_alloc() of so many pages tries up to count >> align that have the same frame.
+ * I/O, write-back the same and to submit a write. What cannot be placed is tried again
+ * GCMA_DIRTY_TRIES times, a tick apart, and reclaims memory each time; who does not run is waited
+ * for as many ticks, in each range that is tried: cma_alloc() of so many pages tries up to
+ * count >> align that have the same frame.
  * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
  * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere. What was placed
  * until then stays where it is.
