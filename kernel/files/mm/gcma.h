@@ -131,6 +131,7 @@ enum gcma_admission {
  * @dirty_max: how many tenants may be nowhere else; new ones are in the last frames
  * @nr_dirty: how many are, or are about to be
  * @hand: behind the last frame that was tried for one
+ * @hibernates: there are to be none, for the system is to hibernate
  * @dirty: which frames hold them; see mm/gcma_dirty.c
  */
 struct gcma {
@@ -161,6 +162,7 @@ struct gcma {
 	u32 dirty_max;
 	atomic_t nr_dirty;
 	u32 hand;
+	bool hibernates;
 	unsigned long *dirty;
 #endif
 };

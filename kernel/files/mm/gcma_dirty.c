@@ -37,6 +37,7 @@
 #include <linux/mempolicy.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
+#include <linux/suspend.h>
 #include <linux/swap.h>
 #include <linux/swap_cgroup.h>
 #include <linux/swapops.h>
@@ -154,7 +155,7 @@ static void *gcma_dirty_own(struct gcma *g, struct address_space *mapping, pgoff
 	long frame;
 
 	scoped_guard(spinlock_irqsave, &g->lock) {
-		if (!move && (g->swap_policy == GCMA_WRITE_THROUGH ||
+		if (!move && (g->swap_policy == GCMA_WRITE_THROUGH || g->hibernates ||
 			      gcma_nr_dirty(g) >= g->dirty_max))
 			return NULL;
 		frame = gcma_take_far(g, g->nr_frames - g->dirty_max);
@@ -256,7 +257,7 @@ bool __gcma_swap_keeps(struct folio *folio)
 	pgoff_t index = swap_cache_index(folio->swap);
 	const struct gcma *g = gcma_area(swap_address_space(folio->swap), index);
 
-	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH &&
+	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH && !READ_ONCE(g->hibernates) &&
 	       gcma_nr_dirty(g) + folio_nr_pages(folio) <= READ_ONCE(g->dirty_max) &&
 	       folio_test_uptodate(folio) && !folio_test_hwpoison(folio) &&
 	       !gcma_swap_fast(folio) && gcma_is_needed(folio) && !gcma_is_zswaps(folio) &&
@@ -838,3 +839,36 @@ int gcma_set_dirty_max(struct gcma *g, u32 max)
 	mutex_unlock(&gcma_settings);
 	return ret;
 }
+
+/* ------ hibernation ------------------------------------------------------- */
+
+#ifdef CONFIG_HIBERNATION
+/* What cannot be put back is in the image, as all of the area is. */
+static int gcma_hibernate(struct cma *cma, void *event)
+{
+	bool prepare = *(unsigned long *)event == PM_HIBERNATION_PREPARE;
+	struct gcma *g = gcma_of(cma);
+
+	if (!g)
+		return 0;
+	scoped_guard(spinlock_irqsave, &g->lock)
+		WRITE_ONCE(g->hibernates, prepare);
+	if (prepare)
+		gcma_drain(g, g->nr_frames);
+	return 0;
+}
+
+static int gcma_pm_event(struct notifier_block *nb, unsigned long event, void *unused)
+{
+	if (event == PM_HIBERNATION_PREPARE || event == PM_POST_HIBERNATION)
+		cma_for_each_area(gcma_hibernate, &event);
+	return NOTIFY_DONE;
+}
+
+static int __init gcma_pm_init(void)
+{
+	pm_notifier(gcma_pm_event, 0);
+	return 0;
+}
+late_initcall(gcma_pm_init);
+#endif
