@@ -329,7 +329,8 @@ void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 			gcma_note_hit(g, list);
 		gcma_unlink(g, frame, list);
 		atomic_andnot(GCMA_STATE_MASK, &f->word);
-		gcma_link(g, frame, GCMA_FREE_LIST, false);
+		/* Last that is a primary's now */
+		gcma_link(g, frame, GCMA_FREE_LIST, what == GCMA_moved_aside);
 	}
 }
 
@@ -777,8 +778,11 @@ static __always_inline void *gcma_publish(void **copies, pgoff_t *index, void *s
 	/* From here on the frame may be recycled. */
 	trace_gcma_store(mapping, *index, gcma_pfn(g, frame));
 	gcma_count(g, GCMA_stores, 1);
-	if (word & GCMA_SWAP_BIT)
+	if (word & GCMA_SWAP_BIT) {
 		gcma_count(g, GCMA_stores_swap, 1);
+		if (gcma_list_of(word) == GCMA_DIRTY)
+			gcma_count(g, GCMA_stores_dirty, 1);
+	}
 	return entry;
 }
 

@@ -130,7 +130,8 @@ enum gcma_admission {
  * @swap_policy: what becomes of pages that are to be written to swap
  * @dirty_max: how many tenants may be nowhere else; new ones are in the last frames
  * @nr_dirty: how many are, or are about to be
- * @hand: where the search for a frame for one goes on
+ * @hand: behind the last frame that was tried for one
+ * @hibernates: there are to be none, for the system is to hibernate
  * @dirty: which frames hold them; see mm/gcma_dirty.c
  */
 struct gcma {
@@ -161,6 +162,7 @@ struct gcma {
 	u32 dirty_max;
 	atomic_t nr_dirty;
 	u32 hand;
+	bool hibernates;
 	unsigned long *dirty;
 #endif
 };
@@ -245,6 +247,7 @@ static inline unsigned long gcma_nr_dirty(const struct gcma *g)
 int gcma_dirty_create(struct gcma *g);
 void gcma_dirty_free(struct gcma *g);
 void gcma_dirty_clear(struct gcma *g, u32 frame);
+long gcma_take_far(struct gcma *g, u32 first);
 bool gcma_dirty_load(struct address_space *mapping, struct folio *folio, pgoff_t index,
 		     void **shadow);
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count);

@@ -37,6 +37,7 @@
 #include <linux/mempolicy.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
+#include <linux/suspend.h>
 #include <linux/swap.h>
 #include <linux/swap_cgroup.h>
 #include <linux/swapops.h>
@@ -49,9 +50,6 @@
 
 /* Looks at frames before giving up: bounds a store. */
 #define GCMA_DIRTY_SCAN		16
-
-/* And so many runs of those that are dirty or a primary's are passed by. */
-#define GCMA_DIRTY_RUNS		256
 
 /* Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted. */
 #define GCMA_DIRTY_SPINS	10000
@@ -83,41 +81,66 @@ void gcma_dirty_clear(struct gcma *g, u32 frame)
 
 /* ------ keeping -------------------------------------------------------- */
 
+/* The frames of the word that @frame begins, of those that are dirty or a primary's. */
+static unsigned long gcma_near(const struct gcma *g, unsigned long frame)
+{
+	unsigned int order = g->cma->order_per_bit, i;
+	unsigned long word = READ_ONCE(g->dirty[BIT_WORD(frame)]);
+
+	if (!order)
+		return word | READ_ONCE(g->cma->bitmap[BIT_WORD(frame)]);
+	for (i = 0; i < BITS_PER_LONG; i += 1U << order)
+		if (gcma_revoked(g, frame + i))
+			word |= GENMASK(min(i + (1U << order), BITS_PER_LONG) - 1, i);
+	return word;
+}
+
+/*
+ * The next frame from @frame on, before @end, that is neither dirty nor a primary's; or one
+ * that is not before @end. Whatever runs they are in, each word is looked at once.
+ */
+static unsigned long gcma_next_far(const struct gcma *g, unsigned long frame, unsigned long end)
+{
+	unsigned long word, far;
+
+	while (frame < end) {
+		word = round_down(frame, BITS_PER_LONG);
+		far = ~gcma_near(g, word) & BITMAP_FIRST_WORD_MASK(frame);
+		if (far)
+			return word + __ffs(far);
+		frame = word + BITS_PER_LONG;
+	}
+	return frame;
+}
+
 /*
  * Find a frame from @first on that is neither dirty nor a primary's, or -1: what is in it is
- * thrown away. Frames are tried in turn, those behind the last one first; if none is found the
- * next one looks further on. Context: gcma.lock held. Cost: GCMA_DIRTY_SCAN frames, GCMA_DIRTY_RUNS
- * runs of dirty frames or a primary's, and O(frames of @g / BITS_PER_LONG) if most are that.
+ * thrown away. Frames are tried in turn, from where the last search ended, so that those that
+ * cannot be taken just now are not in the way of the next one. Context: gcma.lock held. Cost:
+ * GCMA_DIRTY_SCAN frames, and O(frames of @g / BITS_PER_LONG) if most are dirty or a primary's.
  */
-static long gcma_take_far(struct gcma *g, u32 first)
+long gcma_take_far(struct gcma *g, u32 first)
 {
-	unsigned int order = g->cma->order_per_bit, tries = GCMA_DIRTY_SCAN;
-	unsigned int runs = GCMA_DIRTY_RUNS;
-	unsigned long frame = max(g->hand, first);
-	bool again = false;
+	unsigned long begin = g->hand < first || g->hand >= g->nr_frames ? first : g->hand;
+	unsigned long frame = begin, end = g->nr_frames;
+	unsigned int tries = GCMA_DIRTY_SCAN;
 
-	while (tries && runs--) {
-		frame = find_next_zero_bit(g->dirty, g->nr_frames, frame);
-		if (frame >= g->nr_frames) {
-			if (again)
+	for (;;) {
+		frame = gcma_next_far(g, frame, end);
+		if (frame >= end) {
+			if (end == begin)
 				break;
-			again = true;
 			frame = first;
+			end = begin;
 			continue;
 		}
-		if (gcma_revoked(g, frame)) {
-			frame = find_next_zero_bit(g->cma->bitmap, g->nr_frames >> order,
-						   frame >> order) << order;
-			continue;
-		}
-		if (gcma_take_frame(g, frame)) {
-			g->hand = frame + 1;
+		g->hand = frame + 1;
+		if (gcma_take_frame(g, frame))
 			return frame;
-		}
-		tries--;
 		frame++;
+		if (!--tries)
+			break;
 	}
-	g->hand = frame;
 	return -1;
 }
 
@@ -132,7 +155,7 @@ static void *gcma_dirty_own(struct gcma *g, struct address_space *mapping, pgoff
 	long frame;
 
 	scoped_guard(spinlock_irqsave, &g->lock) {
-		if (!move && (g->swap_policy == GCMA_WRITE_THROUGH ||
+		if (!move && (g->swap_policy == GCMA_WRITE_THROUGH || g->hibernates ||
 			      gcma_nr_dirty(g) >= g->dirty_max))
 			return NULL;
 		frame = gcma_take_far(g, g->nr_frames - g->dirty_max);
@@ -210,15 +233,35 @@ static bool gcma_is_zswaps(const struct folio *folio)
 	return false;
 }
 
+/* Is a slot needed by nobody but who has it for himself? Context: the device is there. */
+static bool gcma_slot_unused(swp_entry_t slot)
+{
+	/* That may become true at any time, and stays so while a folio is locked and unmapped. */
+	return !(data_race(swp_swap_info(slot)->swap_map[swp_offset(slot)]) & ~SWAP_HAS_CACHE);
+}
+
+/* What nobody needs is freed instead of being written. */
+static bool gcma_is_needed(const struct folio *folio)
+{
+	swp_entry_t slot = folio->swap;
+	long i;
+
+	for (i = 0; i < folio_nr_pages(folio); i++, slot.val++)
+		if (!gcma_slot_unused(slot))
+			return true;
+	return false;
+}
+
 bool __gcma_swap_keeps(struct folio *folio)
 {
 	pgoff_t index = swap_cache_index(folio->swap);
 	const struct gcma *g = gcma_area(swap_address_space(folio->swap), index);
 
-	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH &&
+	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH && !READ_ONCE(g->hibernates) &&
 	       gcma_nr_dirty(g) + folio_nr_pages(folio) <= READ_ONCE(g->dirty_max) &&
 	       folio_test_uptodate(folio) && !folio_test_hwpoison(folio) &&
-	       !gcma_swap_fast(folio) && !gcma_is_zswaps(folio) && !gcma_all_zeroes(folio);
+	       !gcma_swap_fast(folio) && gcma_is_needed(folio) && !gcma_is_zswaps(folio) &&
+	       !gcma_all_zeroes(folio);
 }
 
 bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
@@ -227,7 +270,6 @@ bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
 	struct address_space *mapping = swap_address_space(swap);
 	int refs = 1 + folio_nr_pages(folio);
 	void *copies;
-	u32 frame;
 
 	if (folio_ref_count(folio) != refs || arch_prepare_to_swap(folio))
 		return false;
@@ -247,7 +289,6 @@ bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
 		folio_ref_unfreeze(folio, refs);
 		goto unlock;
 	}
-	gcma_count(gcma_rd_entry(copies, &frame), GCMA_stores_dirty, folio_nr_pages(folio));
 	/* There always is a shadow, and nothing invalidates what is in swap. */
 	__gcma_store_commit(copies, mapping, folio, workingset_eviction(folio, target_memcg), 0);
 	mem_cgroup_swapout(folio, swap);
@@ -389,6 +430,15 @@ bool __gcma_swap_node_stays(const struct xa_node *node)
 /* ------ leaving --------------------------------------------------------- */
 
 /*
+ * What became of a tenant that is not in its slot any more, where there is @now: the slot was
+ * freed, or a folio was added that has the content. Context: i_pages lock held.
+ */
+static enum vm_event_item gcma_gone(void *now)
+{
+	return now && !xa_is_value(now) && folio_test_uptodate(now) ? GCMA_loads : GCMA_dropped;
+}
+
+/*
  * Move a dirty tenant to another frame of its area. Returns 0; -EAGAIN if it is about to go,
  * or has moved; -ENOMEM if there is no other frame. Context: the device is there.
  */
@@ -396,7 +446,7 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 			   struct address_space *mapping, pgoff_t index)
 {
 	XA_STATE(xas, &mapping->i_pages, index);
-	bool moved;
+	enum vm_event_item what = GCMA_moved_aside;
 	void *there;
 	u32 to;
 
@@ -412,20 +462,17 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	gcma_copy_data(gcma_frame_page(g, to), gcma_frame_page(g, from));
 	WRITE_ONCE(g->frames[to].shadow, g->frames[from].shadow);
 	xas_lock_irq(&xas);
-	/* Not if the slot was freed, or a folio was added that has the content. */
-	moved = xas_load(&xas) == entry;
-	if (moved) {
+	if (xas_load(&xas) == entry) {
 		/* Who takes it out of the slot next has to be able to claim it. */
 		gcma_disown(g, to);
 		xas_store(&xas, there); /* in place: no memory needed */
+	} else {
+		what = gcma_gone(xas_load(&xas));
 	}
 	xas_unlock_irq(&xas);
-	if (moved) {
-		gcma_put(g, from, GCMA_moved_aside);
-	} else {
+	if (what != GCMA_moved_aside)
 		gcma_put(g, to, GCMA_refused_busy);
-		gcma_put(g, from, GCMA_dropped);
-	}
+	gcma_put(g, from, what);
 	return 0;
 }
 
@@ -473,7 +520,9 @@ static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
 {
 	struct address_space *mapping = swap_address_space(slot);
 	pgoff_t index = swap_cache_index(slot);
+	enum vm_event_item what = GCMA_dropped;
 	bool unused;
+	void *now;
 
 	if (!gcma_claim(entry, &frame, mapping, index))
 		return false;
@@ -483,12 +532,16 @@ static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
 	 * for the slot claims it first: either he can, or it is not in the slot and left to us.
 	 */
 	xa_lock_irq(&mapping->i_pages);
-	unused = unused || xa_load(&mapping->i_pages, index) != entry;
+	now = xa_load(&mapping->i_pages, index);
+	if (now != entry) {
+		unused = true;
+		what = gcma_gone(now);
+	}
 	if (!unused)
 		gcma_disown(g, frame);
 	xa_unlock_irq(&mapping->i_pages);
 	if (unused)
-		gcma_put(g, frame, GCMA_dropped);
+		gcma_put(g, frame, what);
 	return unused;
 }
 
@@ -542,7 +595,7 @@ static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
  * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. The
- * memory policy of this task does not count, nor does its group.
+ * memory policy of this task does not count, nor does its group; its cpuset does.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
@@ -558,7 +611,9 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 	if (!folio)
 		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
-		gcma_count(g, GCMA_put_back, 1);
+		/* Unless the slot has something else by now */
+		if (folio_test_dirty(folio))
+			gcma_count(g, GCMA_put_back, 1);
 		if (write && folio_test_uptodate(folio))
 			gcma_write_back(g, folio);
 		else
@@ -569,8 +624,8 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 }
 
 /*
- * What is tried in turn. A task that frees memory, or that must not do I/O, gets what it can
- * get without.
+ * What is tried in turn. A task that frees memory, or that must not do I/O or enter filesystems,
+ * gets what it can get without.
  */
 static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 			    struct swap_info_struct *si, swp_entry_t slot,
@@ -584,6 +639,9 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;
 
+	/* A CPU keeps the slots that it is to free for a while. */
+	if (gcma_slot_unused(slot) && gcma_drop_unused(g, frame, entry, si, slot))
+		return 0;
 	if (PageHWPoison(gcma_frame_page(g, frame))) {
 		ret = gcma_leave_lost(g, frame, entry, mapping, index, slot);
 		return ret && gcma_drop_unused(g, frame, entry, si, slot) ? 0 : ret;
@@ -650,9 +708,10 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * Context: may sleep, no lock held. Cost: O(@count / BITS_PER_LONG), and for each dirty
  * tenant in the range what the policy takes: move-aside a page copy and, to find a frame
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
- * I/O, write-back the same and to submit a write. What cannot be placed is tried again for
- * GCMA_DIRTY_TRIES ticks, and as long is waited for who does not run, in each range that
- * is tried: cma_alloc() of so many pages tries up to count >> align that have the same frame.
+ * I/O, write-back the same and to submit a write. What cannot be placed is tried again
+ * GCMA_DIRTY_TRIES times, a tick apart, and reclaims memory each time; who does not run is waited
+ * for as many ticks, in each range that is tried: cma_alloc() of so many pages tries up to
+ * count >> align that have the same frame.
  * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
  * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere. What was placed
  * until then stays where it is.
@@ -780,3 +839,36 @@ int gcma_set_dirty_max(struct gcma *g, u32 max)
 	mutex_unlock(&gcma_settings);
 	return ret;
 }
+
+/* ------ hibernation ------------------------------------------------------- */
+
+#ifdef CONFIG_HIBERNATION
+/* What cannot be put back is in the image, as all of the area is. */
+static int gcma_hibernate(struct cma *cma, void *event)
+{
+	bool prepare = *(unsigned long *)event == PM_HIBERNATION_PREPARE;
+	struct gcma *g = gcma_of(cma);
+
+	if (!g)
+		return 0;
+	scoped_guard(spinlock_irqsave, &g->lock)
+		WRITE_ONCE(g->hibernates, prepare);
+	if (prepare)
+		gcma_drain(g, g->nr_frames);
+	return 0;
+}
+
+static int gcma_pm_event(struct notifier_block *nb, unsigned long event, void *unused)
+{
+	if (event == PM_HIBERNATION_PREPARE || event == PM_POST_HIBERNATION)
+		cma_for_each_area(gcma_hibernate, &event);
+	return NOTIFY_DONE;
+}
+
+static int __init gcma_pm_init(void)
+{
+	pm_notifier(gcma_pm_event, 0);
+	return 0;
+}
+late_initcall(gcma_pm_init);
+#endif

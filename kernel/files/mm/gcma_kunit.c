@@ -2695,6 +2695,95 @@ static void kunit_drop_dirty(struct kunit *test, void *entry)
 	gcma_put(k->g, frame, GCMA_refused_busy);
 }
 
+static long kunit_take_far(struct gcma_kunit *k, u32 first)
+{
+	guard(spinlock_irqsave)(&k->g->lock);
+	return gcma_take_far(k->g, first);
+}
+
+static void kunit_put_far(struct gcma_kunit *k, u32 frame)
+{
+	scoped_guard(spinlock_irqsave, &k->g->lock)
+		gcma_own(k->g, frame, GCMA_DIRTY, &k->inode.i_data, 0, NULL);
+	gcma_put(k->g, frame, GCMA_refused_busy);
+}
+
+/* However many runs of frames are primaries' or dirty, the one that is free is found. */
+static void __init gcma_test_dirty_far(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	u32 frame;
+
+	for (frame = 0; frame < 80; frame += 2) {
+		__set_bit(frame, k->cma.bitmap);
+		__set_bit(frame + 1, k->g->dirty);
+	}
+	bitmap_set(k->g->dirty, 81, KUNIT_PAGES - 81);
+	k->g->hand = KUNIT_PAGES;
+	frame = kunit_take_far(k, 0);
+	KUNIT_ASSERT_EQ(test, frame, 80);
+	kunit_put_far(k, frame);
+	/* also if the search begins behind it */
+	KUNIT_ASSERT_EQ(test, kunit_take_far(k, 0), 80);
+	kunit_put_far(k, 80);
+	KUNIT_EXPECT_EQ(test, kunit_take_far(k, 81), -1);
+	__set_bit(80, k->g->dirty);
+	KUNIT_EXPECT_EQ(test, kunit_take_far(k, 0), -1);
+	__clear_bit(0, k->cma.bitmap);
+	KUNIT_ASSERT_EQ(test, kunit_take_far(k, 0), 0);
+	kunit_put_far(k, 0);
+	bitmap_zero(k->cma.bitmap, KUNIT_PAGES);
+	bitmap_zero(k->g->dirty, KUNIT_PAGES);
+}
+
+/* Whatever a bit of the bitmap stands for */
+static void __init gcma_test_dirty_far_order(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	unsigned int order;
+	u32 frame;
+
+	for (order = 0; order <= ilog2(KUNIT_PAGES); order++) {
+		k->cma.order_per_bit = order;
+		frame = KUNIT_PAGES - (1 << order);
+		bitmap_set(k->cma.bitmap, 0, frame >> order);
+		if (order)
+			__set_bit(frame++, k->g->dirty);
+		k->g->hand = 1;
+		KUNIT_ASSERT_EQ(test, kunit_take_far(k, 0), frame);
+		kunit_put_far(k, frame);
+		bitmap_zero(k->cma.bitmap, KUNIT_PAGES);
+		bitmap_zero(k->g->dirty, KUNIT_PAGES);
+	}
+}
+
+/* Frames that cannot be taken just now are in the way of one search, not of the next. */
+static void __init gcma_test_dirty_hand(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	const u32 first = 400, nr = 40;
+	unsigned int tries = 0;
+	long frame;
+	u32 i;
+
+	scoped_guard(spinlock_irqsave, &k->g->lock) {
+		for (i = first; i < first + nr; i++) {
+			KUNIT_EXPECT_TRUE(test, gcma_take_frame(k->g, i));
+			gcma_own(k->g, i, GCMA_FOLLOW, &k->inode.i_data, 0, NULL);
+		}
+	}
+	k->g->hand = first;
+	do {
+		frame = kunit_take_far(k, first);
+	} while (frame < 0 && ++tries < nr);
+	KUNIT_EXPECT_EQ(test, frame, first + nr);
+	KUNIT_EXPECT_LE(test, tries, 3);
+	if (frame >= 0)
+		kunit_put_far(k, frame);
+	for (i = first; i < first + nr; i++)
+		gcma_put(k->g, i, GCMA_refused_busy);
+}
+
 /* Who copies a page into a frame does not get to run: a primary looks elsewhere. */
 static void __init gcma_test_dirty_owner(struct kunit *test)
 {
@@ -3157,6 +3246,9 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_poison_untouched),
 	KUNIT_CASE(gcma_test_alloc_release),
 #ifdef CONFIG_GCMA_DIRTY
+	KUNIT_CASE(gcma_test_dirty_far),
+	KUNIT_CASE(gcma_test_dirty_far_order),
+	KUNIT_CASE(gcma_test_dirty_hand),
 	KUNIT_CASE(gcma_test_dirty_owner),
 	KUNIT_CASE(gcma_test_dirty_held),
 	KUNIT_CASE(gcma_test_dirty_max),

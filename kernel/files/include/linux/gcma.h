@@ -396,7 +396,8 @@ static inline void gcma_swap_drop(struct address_space *mapping, pgoff_t index,
  * gcma_swap_keeps() - is a folio to be left dirty, for gcma_swap_evict()?
  * @folio: locked, in the swap cache
  *
- * Return: true if there probably are frames for it, by the policy of their area.
+ * Return: true if it is needed, and there probably are frames for it, by the policy of the area
+ * of its first page.
  * Context: may read the pages of @folio.
  */
 static inline bool gcma_swap_keeps(struct folio *folio)
@@ -423,7 +424,8 @@ static inline bool gcma_swap_left(const struct folio *folio)
  *
  * Its copies are nowhere else then.
  *
- * Context: process context, no spinlock held; does not sleep, allocates nothing.
+ * Context: process context, no spinlock held; sleeps and allocates only if
+ * arch_prepare_to_swap() does (arm64 MTE).
  * Cost: O(pages of @folio).
  * Return: true if it was removed from the swap cache, with a reference count of 0; false if
  * it is dirty as before, and has to be written.

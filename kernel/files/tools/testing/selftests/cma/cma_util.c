@@ -523,6 +523,15 @@ unsigned long counter(const char *name)
 	return sum;
 }
 
+bool areas_at_most(const char *some, const char *all)
+{
+	for (unsigned int i = 0; i < areas.nr; i++)
+		if (areas.area[i].gcma && sysfs_number(areas.area[i].name, some) >
+					  sysfs_number(areas.area[i].name, all))
+			return false;
+	return true;
+}
+
 /* The first area of a policy, or their number */
 static unsigned int area_of(const char *policy)
 {

@@ -108,6 +108,7 @@ unsigned long counter(const char *name);
 __printf(2, 3) int areas_write(const char *name, const char *fmt, ...);
 void areas_restore(const char *name);
 bool areas_have(const char *name, const char *wanted);	/* one of them */
+bool areas_at_most(const char *some, const char *all);	/* in each gcma area */
 
 /* One area to allocate from. */
 struct area {

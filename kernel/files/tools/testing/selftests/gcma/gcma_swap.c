@@ -1459,12 +1459,17 @@ static void zswap_shrink(unsigned long until)
 
 static void written_back(void)
 {
-	unsigned long stores;
+	unsigned long stores, refaults;
 	u64 end;
 
 	swapped_to_zswap(1);
 	stores = counter("stores_swap");
+	refaults = vm_event("workingset_refault_anon");
 	zswap_shrink(vm_event("zswpwb") + pages);
+	/* as without an area, even one that had a policy under which pages are not written */
+	refaults = vm_event("workingset_refault_anon") - refaults;
+	if (refaults < pages / 2)
+		fail("%lu refaults of %u pages that were read in to be written", refaults, pages);
 	/* they are in the swap cache again, some on the active list: see out() */
 	end = now_ns() + OUT_SECONDS * 1000000000ull;
 	while (counter("stores_swap") - stores < pages && now_ns() < end) {
@@ -1679,7 +1684,7 @@ static void swapped_dirty(unsigned int version)
 	dirty_expect(nearly(pages), NO_LIMIT);
 }
 
-static void vmstat_agrees(void)
+static void counters_agree(void)
 {
 	static const char * const names[] = {
 		"stores_dirty", "moved_aside", "put_back", "written_back",
@@ -1692,6 +1697,8 @@ static void vmstat_agrees(void)
 			fail("%s of /proc/vmstat is %lu, that of the areas %lu", key, vm_event(key),
 			     counter(names[i]));
 	}
+	if (!areas_at_most("stores_dirty", "stores_swap"))
+		fail("an area has more dirty ones than pages that were swapped out");
 }
 
 static void unwritten(void)
@@ -1714,7 +1721,7 @@ static void unwritten(void)
 	writes = vm_event("pswpout") - writes;
 	if (stores < nearly(4 * pages) || writes > pages / 16)
 		fail("%lu pages are in the area only, %lu were written", stores, writes);
-	vmstat_agrees();
+	counters_agree();
 }
 
 /* Only folios that are nothing but zeroes are left to the device, which marks them. */
@@ -1982,16 +1989,24 @@ static void switched(void)
 /* Also those that nobody needs any more, and that are not freed yet, make way. */
 static void gone(void)
 {
+	unsigned long left, moved;
+
 	for (int round = 0; round < 2; round++) {
 		pages = MAX_PAGES;
 		swapped_dirty(1);
 		memory_gone();
 		dirty_expect(0, FREED_AT_ONCE * sysconf(_SC_NPROCESSORS_ONLN));
+		left = counter("tenants_dirty");
+		moved = counter("moved_aside") + counter("put_back");
 		if (round)
 			area_set("swap_policy", "write-through");
 		else
 			take(true);
 		dirty_expect(0, 0);
+		moved = counter("moved_aside") + counter("put_back") - moved;
+		diag("%lu pages were not freed yet, %lu moved", left, moved);
+		if (moved > left / 4)
+			fail("%lu of %lu pages that nobody has were moved", moved, left);
 		give_back();
 	}
 }
