@@ -35,6 +35,8 @@
 #include <linux/dma-map-ops.h>
 #include <linux/highmem.h>
 #include <linux/init.h>
+#include <linux/memory.h>
+#include <linux/notifier.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -483,6 +485,34 @@ bool __init cma_reserve_activate(struct cma *cma)
 		cma->policy->name);
 	return true;
 }
+
+/* ------ memory that goes offline -------------------------------------- */
+
+static int cma_meets(struct cma *cma, void *data)
+{
+	const struct memory_notify *range = data;
+
+	return cma->reserve && cma->base_pfn < range->start_pfn + range->nr_pages &&
+	       range->start_pfn < cma->base_pfn + cma->count;
+}
+
+/*
+ * Frames cannot be moved. Of ZONE_MOVABLE, where movablecore= or kernelcore= may have put them,
+ * that is believed of PG_reserved pages only: all else is isolated, and offline_pages() would
+ * wait until they are free, with the locks of memory hotplug.
+ */
+static int cma_memory_notify(struct notifier_block *nb, unsigned long action, void *data)
+{
+	if (action == MEM_GOING_OFFLINE && cma_for_each_area(cma_meets, data))
+		return notifier_from_errno(-EBUSY);
+	return NOTIFY_OK;
+}
+
+static int __init cma_watch_memory(void)
+{
+	return hotplug_memory_notifier(cma_memory_notify, DEFAULT_CALLBACK_PRI);
+}
+subsys_initcall(cma_watch_memory);
 
 #ifdef CONFIG_CMA_RESERVE_KUNIT_TEST
 #include "cma_reserve_kunit.c"

@@ -337,6 +337,49 @@ static void __init cma_test_alloc_poison(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
 }
 
+static bool __init kunit_may_go(unsigned long action, unsigned long pfn, unsigned long count)
+{
+	struct memory_notify range = { .start_pfn = pfn, .nr_pages = count };
+
+	return !notifier_to_errno(cma_memory_notify(NULL, action, &range));
+}
+
+/* Memory of an area does not go offline, whatever zone it is in. */
+static void __init cma_test_offline(struct kunit *test)
+{
+	struct cma_kunit *k = test->priv;
+	unsigned long first = k->cma.base_pfn, end = first + KUNIT_PAGES;
+	struct cma *cma = dev_get_cma_area(NULL);
+	static const struct {
+		long from, to;	/* from the first page, and from the last */
+		bool meets;
+	} ranges[] = {
+		{ 0, 0, true }, { -1, 1, true }, { 1, -1, true },
+		{ -1, 1 - (long)KUNIT_PAGES, true }, { KUNIT_PAGES - 1, 1, true },
+		{ -1, -(long)KUNIT_PAGES, false }, { KUNIT_PAGES, 1, false },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		struct memory_notify range = {
+			.start_pfn = first + ranges[i].from,
+			.nr_pages = end + ranges[i].to - first - ranges[i].from,
+		};
+
+		KUNIT_EXPECT_EQ(test, cma_meets(&k->cma, &range), ranges[i].meets);
+	}
+	if (!cma || !cma_reserved(cma))
+		kunit_skip(test, "the default area of this machine is movable");
+	first = cma->base_pfn;
+	end = first + cma->count;
+	KUNIT_EXPECT_FALSE(test, kunit_may_go(MEM_GOING_OFFLINE, end - 1, 1));
+	KUNIT_EXPECT_FALSE(test, kunit_may_go(MEM_GOING_OFFLINE, first - 1, 2));
+	KUNIT_EXPECT_TRUE(test, kunit_may_go(MEM_GOING_ONLINE, first, 1));
+	KUNIT_EXPECT_TRUE(test, kunit_may_go(MEM_CANCEL_OFFLINE, first, 1));
+	/* that of a test is none of the machine's */
+	KUNIT_EXPECT_TRUE(test, kunit_may_go(MEM_GOING_OFFLINE, k->cma.base_pfn, KUNIT_PAGES));
+}
+
 /* ------ policy, latency ----------------------------------------------- */
 
 struct kunit_choice {
@@ -470,6 +513,7 @@ static struct kunit_case __refdata cma_kunit_cases[] = {
 	KUNIT_CASE(cma_test_compound),
 	KUNIT_CASE(cma_test_order_per_bit),
 	KUNIT_CASE(cma_test_alloc_poison),
+	KUNIT_CASE(cma_test_offline),
 	KUNIT_CASE_PARAM(cma_test_choice, kunit_choice_gen_params),
 	KUNIT_CASE(cma_test_set_policy),
 #ifdef CONFIG_CMA_DEBUGFS
