@@ -84,6 +84,9 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 {
 	enum gcma_list i;
 
+	/* Without a frame for them the samples tell nothing. */
+	if (!gcma_share(g))
+		return true;
 	g->offers[list]++;
 	if (++g->since >= gcma_window(g)) {
 		WRITE_ONCE(g->better, gcma_judge(g));
@@ -125,7 +128,9 @@ bool __gcma_offer_hot(struct gcma *g)
 {
 	if (g->len[GCMA_HOT_SAMPLE] < gcma_share(g))
 		return false;
-	__gcma_note_hot_gone(g);
+	/* Nor does this one: see __gcma_offer(). */
+	if (gcma_share(g))
+		__gcma_note_hot_gone(g);
 	return true;
 }
 

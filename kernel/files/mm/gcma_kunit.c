@@ -2274,6 +2274,30 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
 }
 
+/* While primaries leave the samples no frame, nothing is learned from them. */
+static void __init gcma_test_no_share(struct kunit *test)
+{
+	static const enum gcma_list lists[] = { GCMA_ALWAYS, GCMA_SELDOM, GCMA_HOT_SAMPLE };
+	struct gcma_kunit *k = test->priv;
+	enum gcma_admission better = k->g->better;
+	struct gcma *g = k->g;
+	unsigned int since = g->since, i, j;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	kunit_take(k, 0, KUNIT_PAGES);
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		for (j = 0; j < GCMA_WINDOW; j++)
+			KUNIT_EXPECT_TRUE(test, gcma_offer(g, lists[i]));
+		KUNIT_EXPECT_EQ(test, g->offers[lists[i]], 0);
+	}
+	KUNIT_EXPECT_FALSE(test, g->cool);
+	KUNIT_EXPECT_EQ(test, g->better, better);
+	KUNIT_EXPECT_EQ(test, g->since, since);
+	kunit_release(k, 0, KUNIT_PAGES);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+}
+
 /* What comes back too late is what was recycled, not what never comes back. */
 static void __init gcma_test_lost(struct kunit *test)
 {
@@ -3116,6 +3140,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
+	KUNIT_CASE(gcma_test_no_share),
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_cool),
