@@ -63,6 +63,8 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 
 	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
 		r->ops->scrub(r, frame + i, min(count - i, CMA_SETTLE));
+	/* before others can take them, or it were less than none */
+	atomic_long_add(count, &r->nr_available);
 	smp_wmb(); /* scrubbed before the bits are clear, for who reads them */
 	spin_lock_irqsave(&cma->lock, flags);
 	bitmap_clear(r->quarantine, bit, nr);
@@ -71,7 +73,6 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 	spin_unlock_irqrestore(&cma->lock, flags);
 	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
 		r->ops->lend(r, frame + i, min(count - i, CMA_SETTLE));
-	atomic_long_add(count, &r->nr_available);
 }
 
 /*

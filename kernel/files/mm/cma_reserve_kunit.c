@@ -20,6 +20,9 @@
  * @scrubbed: frames between scrub() and lend()
  * @largest: most frames that it was asked to scrub at once
  * @busy: frames before this one it does not let go of
+ * @hasty: a primary that takes what is lent as soon as it is: how many pages
+ * @taken: what it got
+ * @least: @nr_available then
  * @wrong: calls that came in another order than they should
  */
 struct cma_kunit {
@@ -29,6 +32,9 @@ struct cma_kunit {
 	DECLARE_BITMAP(scrubbed, KUNIT_PAGES);
 	unsigned long largest;
 	unsigned long busy;
+	unsigned long hasty;
+	struct page *taken;
+	long least;
 	unsigned int wrong;
 };
 
@@ -90,6 +96,13 @@ static void kunit_lend(struct cma_reserve *r, unsigned long frame,
 		    frame + count;
 	bitmap_clear(k->scrubbed, frame, count);
 	bitmap_set(k->lent, frame, count);
+	if (k->hasty) {
+		unsigned long hasty = k->hasty;
+
+		k->hasty = 0;
+		k->taken = cma_alloc(r->cma, hasty, 0, true);
+		k->least = atomic_long_read(&r->nr_available);
+	}
 }
 
 static const struct cma_policy kunit_policy = {
@@ -157,6 +170,21 @@ static void __init cma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page + 32,
 					    KUNIT_PAGES - 32));
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+}
+
+/* What is given back may be a primary's again at once: it was available in between. */
+static void __init cma_test_alloc_while_lending(struct kunit *test)
+{
+	struct cma_kunit *k = test->priv;
+	struct page *page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	k->hasty = KUNIT_PAGES;
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, KUNIT_PAGES));
+	KUNIT_ASSERT_PTR_EQ(test, k->taken, page);
+	KUNIT_EXPECT_GE(test, k->least, 0);
+	kunit_check(test);
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, KUNIT_PAGES));
 }
 
 /* A range that the policy does not let go of is given back as it was, and the next tried. */
@@ -506,6 +534,7 @@ static void __init cma_kunit_exit(struct kunit *test)
 
 static struct kunit_case __refdata cma_kunit_cases[] = {
 	KUNIT_CASE(cma_test_alloc_release),
+	KUNIT_CASE(cma_test_alloc_while_lending),
 	KUNIT_CASE(cma_test_alloc_busy),
 	KUNIT_CASE(cma_test_refused_release),
 	KUNIT_CASE(cma_test_zeroed),
