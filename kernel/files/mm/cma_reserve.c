@@ -127,16 +127,16 @@ static noinline void cma_not_taken(struct cma *cma, unsigned long pfn, unsigned 
  *
  * Context: process context, no lock held. Cost: O(1) and what the policy's revoke()
  * takes, plus O(@count) for what @gfp asks for.
- * Return: 0, or -EBUSY if a page of the range is poisoned or cannot be part of a compound page
- * now, or what the policy says if it cannot let go of it: the range is given back then, but
- * for pages in quarantine. With -EBUSY another range may be tried.
+ * Return: 0, or -EBUSY if a page of its bits is poisoned, or one of the range cannot be part of a
+ * compound page now, or what the policy says if it cannot let go of it: the range is given back
+ * then, but for pages in quarantine. With -EBUSY another range may be tried.
  */
 int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 		     gfp_t gfp)
 {
 	unsigned long taken = ALIGN(count, 1UL << cma->order_per_bit);
 	struct cma_reserve *r = cma->reserve;
-	unsigned long i;
+	unsigned long i, cleared = 0;
 	int ret;
 
 	atomic_long_sub(taken, &r->nr_available);
@@ -145,14 +145,20 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 		cma_not_taken(cma, pfn, count);
 		return ret;
 	}
-	if (cma_poisoned(pfn, count)) {
+	if (cma_poisoned(pfn, taken)) {
 		cma_reserve_release(cma, pfn, count);
 		return -EBUSY;
 	}
-	/* What was in a frame was freed, in a sense, when the frame was revoked. */
-	if (want_init_on_alloc(gfp) || (r->ops && want_init_on_free()))
-		for (i = 0; i < count; i++)
-			clear_highpage(pfn_to_page(pfn + i));
+	/*
+	 * What was in a frame was freed, in a sense, when the frame was revoked: that is so of all
+	 * frames of the last bit.
+	 */
+	if (r->ops && want_init_on_free())
+		cleared = taken;
+	else if (want_init_on_alloc(gfp))
+		cleared = count;
+	for (i = 0; i < cleared; i++)
+		clear_highpage(pfn_to_page(pfn + i));
 	if ((gfp & __GFP_COMP) && !cma_make_compound(pfn_to_page(pfn), count)) {
 		cma_reserve_release(cma, pfn, count);
 		return -EBUSY;

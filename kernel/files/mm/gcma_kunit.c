@@ -2995,6 +2995,25 @@ static void __init gcma_test_order_per_bit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES);
 }
 
+/* With init_on_free a primary finds nothing in them, either. */
+static void __init gcma_test_order_per_bit_cleared(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	bool was = want_init_on_free();
+	struct page *page;
+
+	static_branch_enable(&init_on_free);
+	k->cma.order_per_bit = 2;
+	kunit_fill_area(k);
+	page = cma_alloc(&k->cma, 5, 0, true);
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 0));
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory, 0, 8 * PAGE_SIZE));
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory + 8 * PAGE_SIZE, 1, PAGE_SIZE));
+	cma_release(&k->cma, page, 5);
+	if (!was)
+		static_branch_disable(&init_on_free);
+}
+
 /* ------ the area and the file of each test ---------------------------- */
 
 static int __init kunit_suite_init(struct kunit_suite *suite)
@@ -3172,6 +3191,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dead_area),
 	KUNIT_CASE(gcma_test_quarantine),
 	KUNIT_CASE(gcma_test_order_per_bit),
+	KUNIT_CASE(gcma_test_order_per_bit_cleared),
 	{}
 };
 
