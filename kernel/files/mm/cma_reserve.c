@@ -172,7 +172,9 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 /* What the primary left behind, the next one must not inherit. */
 static void cma_reset_page(struct page *page)
 {
-	page->flags &= ~PAGE_FLAGS_CHECK_AT_PREP;
+	/* Not lost is what memory_failure() sets at that moment. */
+	if (READ_ONCE(page->flags) & PAGE_FLAGS_CHECK_AT_PREP)
+		set_mask_bits(&page->flags, PAGE_FLAGS_CHECK_AT_PREP, 0);
 	page->mapping = NULL;
 	set_page_private(page, 0);
 }
