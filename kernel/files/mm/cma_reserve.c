@@ -206,6 +206,16 @@ static bool cma_idle(struct page *page)
 	if (PageHead(head)) {
 		if (!page_ref_freeze(head, 1))
 			return false;
+		/*
+		 * A compound page may be of several bits, and those be looked at side by side, by
+		 * its release and the work after quarantined ones. The other one took it apart
+		 * since we looked, and the head may be somebody else's now. The page itself is
+		 * looked at again.
+		 */
+		if (compound_head(page) != head) {
+			page_ref_unfreeze(head, 1);
+			return false;
+		}
 		cma_unmake_compound(head, compound_nr(head));
 	} else {
 		cma_reset_page(page);
