@@ -137,13 +137,27 @@ static unsigned long gcma_pfn(const struct gcma *g, u32 frame)
 }
 
 /*
- * Neighbouring pages are evicted and read together, so they share the area and
- * the sample.
+ * The lowest bits of a product of 32 tell no more than the lowest of @key, which slabs make the
+ * same for many. They tell the sample, so bits from the middle are folded in; the upper ones,
+ * which choose the area, stay.
+ */
+static u32 gcma_hash_32(u32 key)
+{
+	u32 hash = hash_32(key, 32);
+
+	return hash ^ hash >> 16;
+}
+
+/*
+ * Neighbouring pages are evicted and read together, so they share the area, which the upper
+ * bits choose, and the sample.
  */
 static u32 gcma_hash(const struct address_space *mapping, pgoff_t index)
 {
-	return hash_long((unsigned long)mapping / sizeof(long) +
-			 (index >> GCMA_MAX_ORDER) * GOLDEN_RATIO_32, 32);
+	unsigned long key = (unsigned long)mapping / sizeof(long) +
+			    (index >> GCMA_MAX_ORDER) * GOLDEN_RATIO_32;
+
+	return BITS_PER_LONG == 32 ? gcma_hash_32(key) : hash_long(key, 32);
 }
 
 static struct gcma *gcma_pick(u32 hash)

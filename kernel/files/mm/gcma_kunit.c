@@ -2274,6 +2274,28 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
 }
 
+/* Mappings in slabs, one behind the other: each sample gets about its share of them. */
+static void __init gcma_test_balance(struct kunit *test)
+{
+	unsigned int classes[2][1U << GCMA_SAMPLE_SHIFT] = {}, i, j;
+	unsigned long mapping = 0xc1234000UL;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	for (i = 0; i < 1024; i++, mapping += 600) {
+		classes[0][gcma_hash((void *)mapping, 0) % ARRAY_SIZE(classes[0])]++;
+		/* as on a 32-bit machine */
+		classes[1][gcma_hash_32(mapping / 4) % ARRAY_SIZE(classes[1])]++;
+	}
+	for (i = 0; i < ARRAY_SIZE(classes); i++) {
+		/* see gcma_sample() and gcma_hot() */
+		for (j = 0; j < 3; j++) {
+			KUNIT_EXPECT_GE(test, classes[i][j], 1024 / ARRAY_SIZE(classes[0]) / 2);
+			KUNIT_EXPECT_LE(test, classes[i][j], 1024 / ARRAY_SIZE(classes[0]) * 2);
+		}
+	}
+}
+
 /* While primaries leave the samples no frame, nothing is learned from them. */
 static void __init gcma_test_no_share(struct kunit *test)
 {
@@ -3159,6 +3181,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
+	KUNIT_CASE(gcma_test_balance),
 	KUNIT_CASE(gcma_test_no_share),
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
