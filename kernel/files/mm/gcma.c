@@ -46,6 +46,7 @@
 #include <linux/hash.h>
 #include <linux/highmem.h>
 #include <linux/kmsan.h>
+#include <linux/math64.h>
 #include <linux/memcontrol.h>
 #include <linux/shmem_fs.h>
 #include <linux/swap.h>
@@ -1277,7 +1278,7 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 				     g->len[GCMA_HOT_SAMPLE] + g->len[GCMA_FAST] +
 				     g->len[GCMA_DIRTY]);
 	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
-	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
+	pages = div64_ul((u64)tenants * nodes, max3(all, nodes, 1UL));
 	for (; memcg; memcg = parent_mem_cgroup(memcg)) {
 		limit = min(READ_ONCE(memcg->memory.max),
 			    READ_ONCE(memcg->memory.high));
