@@ -21,8 +21,10 @@
  * finds them clear again can tell that a primary came and went; and lend() after
  * that, so that who is lent a frame finds its bit clear.
  *
- * The allocator takes cma->lock and no other, and no policy takes it inside a lock
- * of its own.
+ * The allocator takes cma->lock and no other, but for those that revoke() takes, and
+ * those of scrub() and lend() where it gives a range back: revoke() did not let go of it,
+ * memory of it failed, or a frame that somebody has a reference to for a moment cannot
+ * be part of a compound page. No policy takes cma->lock inside a lock of its own.
  */
 
 #define pr_fmt(fmt) "cma: " fmt

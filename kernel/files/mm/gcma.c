@@ -36,8 +36,10 @@
  * so if the frame it names carries the key of the slot, that eviction was the
  * one that filled the frame.
  *
- * Locking: gcma.lock nests inside the i_pages lock. Neither is taken by the
- * allocator; cma->lock is taken inside neither.
+ * Locking: gcma.lock nests inside the i_pages lock; cma->lock is taken inside neither. The
+ * allocator takes neither, but for ranges that it gives back, which are scrubbed and lent under
+ * gcma.lock: those with memory that failed, those that cannot be one compound page now; and but
+ * for dirty tenants.
  */
 
 #define CREATE_TRACE_POINTS
