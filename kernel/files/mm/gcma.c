@@ -390,14 +390,14 @@ static __always_inline bool gcma_take_off(struct gcma *g, u32 frame, enum gcma_l
 	     atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word))
 		return false;
 	gcma_unlink(g, frame, list);
-	/* Not if it is a primary's, nor if its memory is bad. */
+	/* Not if it is a primary's, nor if its memory is bad: both count as revoked. */
 	lend = !gcma_revoked(g, frame) && !PageHWPoison(pfn_to_page(gcma_pfn(g, frame)));
 	if (word & GCMA_INTACT)
 		gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
 	return lend;
 }
 
-/* Take the frame that is longest on @list, or -1. */
+/* Take the first frame of @list, or -1: the oldest, but of free ones what was given back last. */
 static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 {
 	u32 head = g->nr_frames + list, frame = g->frames[head].next, next;
@@ -412,8 +412,9 @@ static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 }
 
 /*
- * A free frame was taken. One that nothing was in since a primary had it, or another? The
- * former go first, but for those who may have the others only: see gcma_room().
+ * A free frame was taken. One that nothing was in since a primary had it, or another? That is not
+ * known: those that loads gave back are first on the list. It counts as one of the former as long
+ * as there are any, but for those who may have the others only: see gcma_room().
  */
 static void gcma_filled(struct gcma *g)
 {
@@ -891,7 +892,10 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 	f = &g->frames[frame];
 	if (!i)
 		*shadow = f->shadow;
-	/* A poisoned frame takes its data with it: read the disk. */
+	/*
+	 * A poisoned frame takes its data with it: read the disk. If it is not the first page
+	 * of a large folio, the folio may be a miss once more: see __gcma_load_end().
+	 */
 	if (PageHWPoison(pfn_to_page(gcma_pfn(g, frame))) || !gcma_enter(g, frame)) {
 		gcma_count(g, GCMA_misses, 1);
 		gcma_put(g, frame, GCMA_revoked);
