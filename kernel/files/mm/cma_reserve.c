@@ -21,8 +21,10 @@
  * finds them clear again can tell that a primary came and went; and lend() after
  * that, so that who is lent a frame finds its bit clear.
  *
- * The allocator takes cma->lock and no other, and no policy takes it inside a lock
- * of its own.
+ * The allocator takes cma->lock and no other, but for those that revoke() takes, and
+ * those of scrub() and lend() where it gives a range back: revoke() did not let go of it,
+ * memory of it failed, or a frame that somebody has a reference to for a moment cannot
+ * be part of a compound page. No policy takes cma->lock inside a lock of its own.
  */
 
 #define pr_fmt(fmt) "cma: " fmt
@@ -35,6 +37,8 @@
 #include <linux/dma-map-ops.h>
 #include <linux/highmem.h>
 #include <linux/init.h>
+#include <linux/memory.h>
+#include <linux/notifier.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -61,9 +65,9 @@ static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 
 	for (i = 0; r->ops && i < count; i += CMA_SETTLE)
 		r->ops->scrub(r, frame + i, min(count - i, CMA_SETTLE));
-	smp_wmb(); /* scrubbed before the bits are clear, for who reads them */
-	/* Before the next primary takes them: never less than 0, for who divides it. */
+	/* before others can take them, or it were less than none */
 	atomic_long_add(count, &r->nr_available);
+	smp_wmb(); /* scrubbed before the bits are clear, for who reads them */
 	spin_lock_irqsave(&cma->lock, flags);
 	bitmap_clear(r->quarantine, bit, nr);
 	bitmap_clear(r->leaving, bit, nr);
@@ -125,16 +129,16 @@ static noinline void cma_not_taken(struct cma *cma, unsigned long pfn, unsigned 
  *
  * Context: process context, no lock held. Cost: O(1) and what the policy's revoke()
  * takes, plus O(@count) for what @gfp asks for.
- * Return: 0, or -EBUSY if a page of the range is poisoned or cannot be part of a compound page
- * now, or what the policy says if it cannot let go of it: the range is given back then, but
- * for pages in quarantine. With -EBUSY another range may be tried.
+ * Return: 0, or -EBUSY if a page of its bits is poisoned, or one of the range cannot be part of a
+ * compound page now, or what the policy says if it cannot let go of it: the range is given back
+ * then, but for pages in quarantine. With -EBUSY another range may be tried.
  */
 int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 		     gfp_t gfp)
 {
 	unsigned long taken = ALIGN(count, 1UL << cma->order_per_bit);
 	struct cma_reserve *r = cma->reserve;
-	unsigned long i;
+	unsigned long i, cleared = 0;
 	int ret;
 
 	atomic_long_sub(taken, &r->nr_available);
@@ -143,14 +147,20 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 		cma_not_taken(cma, pfn, count);
 		return ret;
 	}
-	if (cma_poisoned(pfn, count)) {
+	if (cma_poisoned(pfn, taken)) {
 		cma_reserve_release(cma, pfn, count);
 		return -EBUSY;
 	}
-	/* What was in a frame was freed, in a sense, when the frame was revoked. */
-	if (want_init_on_alloc(gfp) || (r->ops && want_init_on_free()))
-		for (i = 0; i < count; i++)
-			clear_highpage(pfn_to_page(pfn + i));
+	/*
+	 * What was in a frame was freed, in a sense, when the frame was revoked: that is so of all
+	 * frames of the last bit.
+	 */
+	if (r->ops && want_init_on_free())
+		cleared = taken;
+	else if (want_init_on_alloc(gfp))
+		cleared = count;
+	for (i = 0; i < cleared; i++)
+		clear_highpage(pfn_to_page(pfn + i));
 	if ((gfp & __GFP_COMP) && !cma_make_compound(pfn_to_page(pfn), count)) {
 		cma_reserve_release(cma, pfn, count);
 		return -EBUSY;
@@ -164,7 +174,9 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
 /* What the primary left behind, the next one must not inherit. */
 static void cma_reset_page(struct page *page)
 {
-	page->flags &= ~PAGE_FLAGS_CHECK_AT_PREP;
+	/* Not lost is what memory_failure() sets at that moment. */
+	if (READ_ONCE(page->flags) & PAGE_FLAGS_CHECK_AT_PREP)
+		set_mask_bits(&page->flags, PAGE_FLAGS_CHECK_AT_PREP, 0);
 	page->mapping = NULL;
 	set_page_private(page, 0);
 }
@@ -196,7 +208,12 @@ static bool cma_idle(struct page *page)
 	if (PageHead(head)) {
 		if (!page_ref_freeze(head, 1))
 			return false;
-		/* It was taken apart, and made anew for another primary, since we looked. */
+		/*
+		 * A compound page may be of several bits, and those be looked at side by side, by
+		 * its release and the work after quarantined ones. The other one took it apart
+		 * since we looked, and the head may be somebody else's now. The page itself is
+		 * looked at again.
+		 */
 		if (compound_head(page) != head) {
 			page_ref_unfreeze(head, 1);
 			return false;
@@ -489,6 +506,34 @@ bool __init cma_reserve_activate(struct cma *cma)
 		cma->policy->name);
 	return true;
 }
+
+/* ------ memory that goes offline -------------------------------------- */
+
+static int cma_meets(struct cma *cma, void *data)
+{
+	const struct memory_notify *range = data;
+
+	return cma->reserve && cma->base_pfn < range->start_pfn + range->nr_pages &&
+	       range->start_pfn < cma->base_pfn + cma->count;
+}
+
+/*
+ * Frames cannot be moved. Of ZONE_MOVABLE, where movablecore= or kernelcore= may have put them,
+ * that is believed of PG_reserved pages only: all else is isolated, and offline_pages() would
+ * wait until they are free, with the locks of memory hotplug.
+ */
+static int cma_memory_notify(struct notifier_block *nb, unsigned long action, void *data)
+{
+	if (action == MEM_GOING_OFFLINE && cma_for_each_area(cma_meets, data))
+		return notifier_from_errno(-EBUSY);
+	return NOTIFY_OK;
+}
+
+static int __init cma_watch_memory(void)
+{
+	return hotplug_memory_notifier(cma_memory_notify, DEFAULT_CALLBACK_PRI);
+}
+subsys_initcall(cma_watch_memory);
 
 #ifdef CONFIG_CMA_RESERVE_KUNIT_TEST
 #include "cma_reserve_kunit.c"

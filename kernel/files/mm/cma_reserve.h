@@ -48,7 +48,7 @@ struct cma_policy {
  * @cma: the area; a bit set in @cma->bitmap means a primary holds the frames
  * @ops: operations of its policy, NULL if it has none
  * @tenants: what the policy keeps in idle frames, NULL if nothing
- * @nr_available: pages not held by primaries
+ * @nr_available: pages not held by primaries; more for a moment, never fewer than there are
  * @leaving: bits that were released and are not free yet
  * @quarantine: subset of @leaving that waits for somebody's page reference
  * @work: looks after @quarantine

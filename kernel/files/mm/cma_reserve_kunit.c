@@ -20,6 +20,9 @@
  * @scrubbed: frames between scrub() and lend()
  * @largest: most frames that it was asked to scrub at once
  * @busy: frames before this one it does not let go of
+ * @hasty: a primary that takes what is lent as soon as it is: how many pages
+ * @taken: what it got
+ * @least: @nr_available then
  * @wrong: calls that came in another order than they should
  */
 struct cma_kunit {
@@ -29,6 +32,9 @@ struct cma_kunit {
 	DECLARE_BITMAP(scrubbed, KUNIT_PAGES);
 	unsigned long largest;
 	unsigned long busy;
+	unsigned long hasty;
+	struct page *taken;
+	long least;
 	unsigned int wrong;
 };
 
@@ -90,6 +96,13 @@ static void kunit_lend(struct cma_reserve *r, unsigned long frame,
 		    frame + count;
 	bitmap_clear(k->scrubbed, frame, count);
 	bitmap_set(k->lent, frame, count);
+	if (k->hasty) {
+		unsigned long hasty = k->hasty;
+
+		k->hasty = 0;
+		k->taken = cma_alloc(r->cma, hasty, 0, true);
+		k->least = atomic_long_read(&r->nr_available);
+	}
 }
 
 static const struct cma_policy kunit_policy = {
@@ -157,6 +170,21 @@ static void __init cma_test_alloc_release(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page + 32,
 					    KUNIT_PAGES - 32));
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+}
+
+/* What is given back may be a primary's again at once: it was available in between. */
+static void __init cma_test_alloc_while_lending(struct kunit *test)
+{
+	struct cma_kunit *k = test->priv;
+	struct page *page = cma_alloc(&k->cma, KUNIT_PAGES, 0, true);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	k->hasty = KUNIT_PAGES;
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, KUNIT_PAGES));
+	KUNIT_ASSERT_PTR_EQ(test, k->taken, page);
+	KUNIT_EXPECT_GE(test, k->least, 0);
+	kunit_check(test);
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, KUNIT_PAGES));
 }
 
 /* A range that the policy does not let go of is given back as it was, and the next tried. */
@@ -337,6 +365,49 @@ static void __init cma_test_alloc_poison(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
 }
 
+static bool __init kunit_may_go(unsigned long action, unsigned long pfn, unsigned long count)
+{
+	struct memory_notify range = { .start_pfn = pfn, .nr_pages = count };
+
+	return !notifier_to_errno(cma_memory_notify(NULL, action, &range));
+}
+
+/* Memory of an area does not go offline, whatever zone it is in. */
+static void __init cma_test_offline(struct kunit *test)
+{
+	struct cma_kunit *k = test->priv;
+	unsigned long first = k->cma.base_pfn, end = first + KUNIT_PAGES;
+	struct cma *cma = dev_get_cma_area(NULL);
+	static const struct {
+		long from, to;	/* from the first page, and from the last */
+		bool meets;
+	} ranges[] = {
+		{ 0, 0, true }, { -1, 1, true }, { 1, -1, true },
+		{ -1, 1 - (long)KUNIT_PAGES, true }, { KUNIT_PAGES - 1, 1, true },
+		{ -1, -(long)KUNIT_PAGES, false }, { KUNIT_PAGES, 1, false },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		struct memory_notify range = {
+			.start_pfn = first + ranges[i].from,
+			.nr_pages = end + ranges[i].to - first - ranges[i].from,
+		};
+
+		KUNIT_EXPECT_EQ(test, cma_meets(&k->cma, &range), ranges[i].meets);
+	}
+	if (!cma || !cma_reserved(cma))
+		kunit_skip(test, "the default area of this machine is movable");
+	first = cma->base_pfn;
+	end = first + cma->count;
+	KUNIT_EXPECT_FALSE(test, kunit_may_go(MEM_GOING_OFFLINE, end - 1, 1));
+	KUNIT_EXPECT_FALSE(test, kunit_may_go(MEM_GOING_OFFLINE, first - 1, 2));
+	KUNIT_EXPECT_TRUE(test, kunit_may_go(MEM_GOING_ONLINE, first, 1));
+	KUNIT_EXPECT_TRUE(test, kunit_may_go(MEM_CANCEL_OFFLINE, first, 1));
+	/* that of a test is none of the machine's */
+	KUNIT_EXPECT_TRUE(test, kunit_may_go(MEM_GOING_OFFLINE, k->cma.base_pfn, KUNIT_PAGES));
+}
+
 /* ------ policy, latency ----------------------------------------------- */
 
 struct kunit_choice {
@@ -463,6 +534,7 @@ static void __init cma_kunit_exit(struct kunit *test)
 
 static struct kunit_case __refdata cma_kunit_cases[] = {
 	KUNIT_CASE(cma_test_alloc_release),
+	KUNIT_CASE(cma_test_alloc_while_lending),
 	KUNIT_CASE(cma_test_alloc_busy),
 	KUNIT_CASE(cma_test_refused_release),
 	KUNIT_CASE(cma_test_zeroed),
@@ -470,6 +542,7 @@ static struct kunit_case __refdata cma_kunit_cases[] = {
 	KUNIT_CASE(cma_test_compound),
 	KUNIT_CASE(cma_test_order_per_bit),
 	KUNIT_CASE(cma_test_alloc_poison),
+	KUNIT_CASE(cma_test_offline),
 	KUNIT_CASE_PARAM(cma_test_choice, kunit_choice_gen_params),
 	KUNIT_CASE(cma_test_set_policy),
 #ifdef CONFIG_CMA_DEBUGFS

@@ -36,8 +36,10 @@
  * so if the frame it names carries the key of the slot, that eviction was the
  * one that filled the frame.
  *
- * Locking: gcma.lock nests inside the i_pages lock. Neither is taken by the
- * allocator; cma->lock is taken inside neither.
+ * Locking: gcma.lock nests inside the i_pages lock; cma->lock is taken inside neither. The
+ * allocator takes neither, but for ranges that it gives back, which are scrubbed and lent under
+ * gcma.lock: those with memory that failed, those that cannot be one compound page now; and but
+ * for dirty tenants.
  */
 
 #define CREATE_TRACE_POINTS
@@ -46,6 +48,7 @@
 #include <linux/hash.h>
 #include <linux/highmem.h>
 #include <linux/kmsan.h>
+#include <linux/math64.h>
 #include <linux/memcontrol.h>
 #include <linux/shmem_fs.h>
 #include <linux/swap.h>
@@ -137,13 +140,27 @@ static unsigned long gcma_pfn(const struct gcma *g, u32 frame)
 }
 
 /*
- * Neighbouring pages are evicted and read together, so they share the area and
- * the sample.
+ * The lowest bits of a product of 32 tell no more than the lowest of @key, which slabs make the
+ * same for many. They tell the sample, so bits from the middle are folded in; the upper ones,
+ * which choose the area, stay.
+ */
+static u32 gcma_hash_32(u32 key)
+{
+	u32 hash = hash_32(key, 32);
+
+	return hash ^ hash >> 16;
+}
+
+/*
+ * Neighbouring pages are evicted and read together, so they share the area, which the upper
+ * bits choose, and the sample.
  */
 static u32 gcma_hash(const struct address_space *mapping, pgoff_t index)
 {
-	return hash_long((unsigned long)mapping / sizeof(long) +
-			 (index >> GCMA_MAX_ORDER) * GOLDEN_RATIO_32, 32);
+	unsigned long key = (unsigned long)mapping / sizeof(long) +
+			    (index >> GCMA_MAX_ORDER) * GOLDEN_RATIO_32;
+
+	return BITS_PER_LONG == 32 ? gcma_hash_32(key) : hash_long(key, 32);
 }
 
 static struct gcma *gcma_pick(u32 hash)
@@ -374,14 +391,14 @@ static __always_inline bool gcma_take_off(struct gcma *g, u32 frame, enum gcma_l
 	     atomic_cmpxchg(&f->word, word, word & ~GCMA_INTACT) != word))
 		return false;
 	gcma_unlink(g, frame, list);
-	/* Not if it is a primary's, nor if its memory is bad. */
+	/* Not if it is a primary's, nor if its memory is bad: both count as revoked. */
 	lend = !gcma_revoked(g, frame) && !PageHWPoison(pfn_to_page(gcma_pfn(g, frame)));
 	if (word & GCMA_INTACT)
 		gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
 	return lend;
 }
 
-/* Take the frame that is longest on @list, or -1. */
+/* Take the first frame of @list, or -1: the oldest, but of free ones what was given back last. */
 static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 {
 	u32 head = g->nr_frames + list, frame = g->frames[head].next, next;
@@ -396,8 +413,9 @@ static __always_inline long gcma_take_from(struct gcma *g, enum gcma_list list)
 }
 
 /*
- * A free frame was taken. One that nothing was in since a primary had it, or another? The
- * former go first, but for those who may have the others only: see gcma_room().
+ * A free frame was taken. One that nothing was in since a primary had it, or another? That is not
+ * known: those that loads gave back are first on the list. It counts as one of the former as long
+ * as there are any, but for those who may have the others only: see gcma_room().
  */
 static void gcma_filled(struct gcma *g)
 {
@@ -878,7 +896,10 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 	f = &g->frames[frame];
 	if (!i)
 		*shadow = f->shadow;
-	/* A poisoned frame takes its data with it: read the disk. */
+	/*
+	 * A poisoned frame takes its data with it: read the disk. If it is not the first page
+	 * of a large folio, the folio may be a miss once more: see __gcma_load_end().
+	 */
 	if (PageHWPoison(pfn_to_page(gcma_pfn(g, frame))) || !gcma_enter(g, frame)) {
 		gcma_count(g, GCMA_misses, 1);
 		gcma_put(g, frame, GCMA_revoked);
@@ -1267,7 +1288,7 @@ unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes)
 				     g->len[GCMA_HOT_SAMPLE] + g->len[GCMA_FAST] +
 				     g->len[GCMA_DIRTY]);
 	tenants = min(tenants, totalram_pages() / GCMA_NODE_SHARE);
-	pages = mult_frac(tenants, nodes, max3(all, nodes, 1UL));
+	pages = div64_ul((u64)tenants * nodes, max3(all, nodes, 1UL));
 	for (; memcg; memcg = parent_mem_cgroup(memcg)) {
 		limit = min(READ_ONCE(memcg->memory.max),
 			    READ_ONCE(memcg->memory.high));

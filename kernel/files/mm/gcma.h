@@ -112,8 +112,10 @@ enum gcma_admission {
  *	its own; irqs off because i_pages is taken in interrupts
  * @frames: the frame table, then GCMA_NR_LISTS list heads
  * @len: frames on each list
- * @unfilled: free frames that held nothing since they were new or a primary left them
- * @unused: as many were not filled yet since the area was made
+ * @unfilled: free frames that held nothing since they were new or a primary left them, as far
+ *	as that is known: see gcma_filled()
+ * @unused: so many free frames are filled yet under any rule, at first as many as there are; one
+ *	that is given back by a load and filled again counts again
  * @offers: pages of each sample that were evicted, aged
  * @hits: loads from each sample, aged with the offers
  * @lost: pages of each sample that were read again too late, aged likewise

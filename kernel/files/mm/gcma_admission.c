@@ -14,16 +14,18 @@
  * of what it was offered of late, or the other one few of what was read again: where
  * both rules do well, as when nearly all fits, always is the one that follows a change.
  * If neither has had any loads to speak of lately, as with a stream, hardly any page is
- * worth a copy, even to a free frame, but for the first fill of a new area: none is but
- * the samples'. Nor are frames filled that a primary left while both samples lose what
- * is read again: if it has them again and again, it takes a shadow with each page. All
- * counts fade as pages are offered, so a rule is not judged by what it was worth before
- * the load changed. (Set dueling: Qureshi et al., "Adaptive insertion
- * policies for high performance caching", ISCA 2007; that a hashed sample
- * predicts the whole: Waldspurger et al., "Efficient MRC construction with
+ * worth a copy, even to a free frame, but for the first fill of a new area, as many free
+ * frames as it has (see gcma_room()): none is but the samples'. Nor are frames filled that
+ * a primary left while both samples lose what is read again: if it has them again and
+ * again, it takes a shadow with each page. All counts fade as pages are offered, so a
+ * rule is not judged by what it was worth before the load changed. (Set dueling: Qureshi
+ * et al., "Adaptive insertion policies for high performance caching", ISCA 2007; that a
+ * hashed sample predicts the whole: Waldspurger et al., "Efficient MRC construction with
  * SHARDS", FAST 2015.)
  *
- * Pages that the page cache knows as its working set are not part of this. They
+ * Pages that the page cache knows as its working set are not part of this, but that
+ * one of them, if it comes back too late, counts as lost for the sample of its hash,
+ * for nobody knows any more what it was, while its loads count for its own list. They
  * are admitted always, and replace those that were read once as long as these have
  * more than an eighth of the frames: so a scan does not push out what is in use,
  * and what was in use long ago makes room for what is now. That is so while of a
@@ -84,7 +86,7 @@ bool __gcma_offer(struct gcma *g, enum gcma_list list)
 {
 	enum gcma_list i;
 
-	/* Nearly all is a primary's: samples that cannot have a page tell nothing. */
+	/* Without a frame for them the samples tell nothing. */
 	if (!gcma_share(g))
 		return true;
 	g->offers[list]++;
@@ -126,11 +128,11 @@ void __gcma_note_hot_gone(struct gcma *g)
  */
 bool __gcma_offer_hot(struct gcma *g)
 {
-	if (!gcma_share(g))
-		return true;
 	if (g->len[GCMA_HOT_SAMPLE] < gcma_share(g))
 		return false;
-	__gcma_note_hot_gone(g);
+	/* Nor does this one: see __gcma_offer(). */
+	if (gcma_share(g))
+		__gcma_note_hot_gone(g);
 	return true;
 }
 

@@ -109,8 +109,9 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int 
 }
 
 /*
- * Is a free frame to be had for pages that are in no sample? A new area is filled once under
- * any rule. What a primary left is not if what is read again is lost.
+ * Is a free frame to be had for pages that are in no sample? Under any rule as often as a new
+ * area has frames: it is filled once, but for what loads gave back meanwhile and was filled again.
+ * What a primary left is not if what is read again is lost.
  */
 static inline bool gcma_room(struct gcma *g)
 {
@@ -177,7 +178,10 @@ static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 		__gcma_note_hit(g, list);
 }
 
-/* A page was read whose tenant had been recycled. Takes no lock: an addition may get lost. */
+/*
+ * A page was read whose tenant had been recycled, or whose frame a primary took. Takes no lock: an
+ * addition may get lost, or a halving.
+ */
 static inline void gcma_note_loss(struct gcma *g, u32 hash)
 {
 	enum gcma_list list = gcma_sample(hash);

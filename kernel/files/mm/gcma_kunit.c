@@ -2274,6 +2274,52 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
 }
 
+/* Mappings in slabs, one behind the other: each sample gets about its share of them. */
+static void __init gcma_test_balance(struct kunit *test)
+{
+	unsigned int classes[2][1U << GCMA_SAMPLE_SHIFT] = {}, i, j;
+	unsigned long mapping = 0xc1234000UL;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	for (i = 0; i < 1024; i++, mapping += 600) {
+		classes[0][gcma_hash((void *)mapping, 0) % ARRAY_SIZE(classes[0])]++;
+		/* as on a 32-bit machine */
+		classes[1][gcma_hash_32(mapping / 4) % ARRAY_SIZE(classes[1])]++;
+	}
+	for (i = 0; i < ARRAY_SIZE(classes); i++) {
+		/* see gcma_sample() and gcma_hot() */
+		for (j = 0; j < 3; j++) {
+			KUNIT_EXPECT_GE(test, classes[i][j], 1024 / ARRAY_SIZE(classes[0]) / 2);
+			KUNIT_EXPECT_LE(test, classes[i][j], 1024 / ARRAY_SIZE(classes[0]) * 2);
+		}
+	}
+}
+
+/* While primaries leave the samples no frame, nothing is learned from them. */
+static void __init gcma_test_no_share(struct kunit *test)
+{
+	static const enum gcma_list lists[] = { GCMA_ALWAYS, GCMA_SELDOM, GCMA_HOT_SAMPLE };
+	struct gcma_kunit *k = test->priv;
+	enum gcma_admission better = k->g->better;
+	struct gcma *g = k->g;
+	unsigned int since = g->since, i, j;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	kunit_take(k, 0, KUNIT_PAGES);
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		for (j = 0; j < GCMA_WINDOW; j++)
+			KUNIT_EXPECT_TRUE(test, gcma_offer(g, lists[i]));
+		KUNIT_EXPECT_EQ(test, g->offers[lists[i]], 0);
+	}
+	KUNIT_EXPECT_FALSE(test, g->cool);
+	KUNIT_EXPECT_EQ(test, g->better, better);
+	KUNIT_EXPECT_EQ(test, g->since, since);
+	kunit_release(k, 0, KUNIT_PAGES);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+}
+
 /* What comes back too late is what was recycled, not what never comes back. */
 static void __init gcma_test_lost(struct kunit *test)
 {
@@ -2410,27 +2456,6 @@ static void __init gcma_test_hot(struct kunit *test)
 }
 
 /* Hot pages of which too few come back are as all others, until more do. */
-/* While a primary has all of the area nothing is learned of what would be in it. */
-static void __init gcma_test_all_taken(struct kunit *test)
-{
-	struct gcma_kunit *k = test->priv;
-	struct gcma *g = k->g;
-	enum gcma_admission better = g->better;
-	unsigned int i;
-
-	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
-		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
-	kunit_take(k, 0, KUNIT_PAGES);
-	for (i = 0; i < 2 * GCMA_WINDOW; i++) {
-		KUNIT_EXPECT_FALSE(test, kunit_evict_hot(k, kunit_index(k, GCMA_HOT_SAMPLE)));
-		KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_ALWAYS), 1));
-	}
-	kunit_release(k, 0, KUNIT_PAGES);
-	KUNIT_EXPECT_FALSE(test, g->cool);
-	KUNIT_EXPECT_EQ(test, g->better, better);
-	KUNIT_EXPECT_EQ(test, g->since, 0);
-}
-
 static void __init gcma_test_cool(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -3081,6 +3106,25 @@ static void __init gcma_test_order_per_bit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), KUNIT_PAGES);
 }
 
+/* With init_on_free a primary finds nothing in them, either. */
+static void __init gcma_test_order_per_bit_cleared(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	bool was = want_init_on_free();
+	struct page *page;
+
+	static_branch_enable(&init_on_free);
+	k->cma.order_per_bit = 2;
+	kunit_fill_area(k);
+	page = cma_alloc(&k->cma, 5, 0, true);
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 0));
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory, 0, 8 * PAGE_SIZE));
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory + 8 * PAGE_SIZE, 1, PAGE_SIZE));
+	cma_release(&k->cma, page, 5);
+	if (!was)
+		static_branch_disable(&init_on_free);
+}
+
 /* ------ the area and the file of each test ---------------------------- */
 
 static int __init kunit_suite_init(struct kunit_suite *suite)
@@ -3226,9 +3270,10 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_placement),
 	KUNIT_CASE(gcma_test_admission),
 	KUNIT_CASE(gcma_test_samples),
+	KUNIT_CASE(gcma_test_balance),
+	KUNIT_CASE(gcma_test_no_share),
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
-	KUNIT_CASE(gcma_test_all_taken),
 	KUNIT_CASE(gcma_test_cool),
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),
@@ -3261,6 +3306,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dead_area),
 	KUNIT_CASE(gcma_test_quarantine),
 	KUNIT_CASE(gcma_test_order_per_bit),
+	KUNIT_CASE(gcma_test_order_per_bit_cleared),
 	{}
 };
 

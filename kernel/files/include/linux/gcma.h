@@ -87,7 +87,8 @@ bool __gcma_swap_lost(const struct folio *folio);
 /**
  * gcma_passes() - how many folios were passed by until now?
  *
- * For gcma_store_begin(). Context: any. Return: never 0 when GCMA is enabled.
+ * For gcma_store_begin(). Context: any. Return: 0 if GCMA is not enabled. If it is, 0 only
+ * for a moment when the count wraps: what is isolated then is not copied.
  */
 static inline unsigned long gcma_passes(void)
 {

@@ -10,10 +10,10 @@ GCMA_COUNTER(stores_swap)	/* of these, swapped-out pages */
 GCMA_COUNTER(stores_dirty)	/* of these, those that were not written to swap */
 GCMA_COUNTER(loads)		/* tenants that a page was filled from */
 GCMA_COUNTER(loads_swap)	/* of these, swapped-out pages */
-GCMA_COUNTER(misses)		/* tenant entries whose tenant was gone */
+GCMA_COUNTER(misses)		/* tenant entries whose tenant was gone; see gcma_fill_page() */
 GCMA_COUNTER(recycles)		/* tenants replaced by others, never loaded */
 GCMA_COUNTER(dropped)		/* tenants whose page went, or was read anew */
-GCMA_COUNTER(revoked)		/* tenants whose frame a primary took */
+GCMA_COUNTER(revoked)		/* tenants whose frame a primary took, or failed */
 GCMA_COUNTER(moved_aside)	/* tenants moved to another frame before a primary */
 GCMA_COUNTER(put_back)		/* tenants read back into memory before a primary */
 GCMA_COUNTER(written_back)	/* of these, those that were written to swap then */
