@@ -918,7 +918,7 @@ static bool rental_in_use(struct folio *folio)
 	return gen >= 0 && lru_gen_is_active(folio_lruvec(folio), gen);
 }
 
-/* Free pages that the node can spare without reclaim */
+/* Free pages that the node can spare for files without reclaim */
 static unsigned long rental_free_pages(struct pglist_data *pgdat)
 {
 	unsigned long spare = 0;
@@ -927,9 +927,10 @@ static unsigned long rental_free_pages(struct pglist_data *pgdat)
 	for (i = 0; i < MAX_NR_ZONES; i++) {
 		struct zone *zone = &pgdat->node_zones[i];
 		unsigned long nr = zone_page_state(zone, NR_FREE_PAGES);
+		unsigned long kept = high_wmark_pages(zone) + zone->lowmem_reserve[ZONE_MOVABLE];
 
-		if (managed_zone(zone) && nr > high_wmark_pages(zone))
-			spare += nr - high_wmark_pages(zone);
+		if (managed_zone(zone) && nr > kept)
+			spare += nr - kept;
 	}
 	return spare;
 }

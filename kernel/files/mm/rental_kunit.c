@@ -7,6 +7,7 @@
  */
 
 #include <kunit/test.h>
+#include <linux/anon_inodes.h>
 #include <linux/delay.h>
 #include <linux/gfp.h>
 #include <linux/kthread.h>
@@ -45,7 +46,16 @@ static bool kunit_release_folio(struct folio *folio, gfp_t gfp)
 	return true;
 }
 
+static int kunit_read_folio(struct file *file, struct folio *folio)
+{
+	memset(folio_address(folio), folio->index % 251, folio_size(folio));
+	folio_mark_uptodate(folio);
+	folio_unlock(folio);
+	return 0;
+}
+
 static const struct address_space_operations kunit_aops = {
+	.read_folio = kunit_read_folio,
 	.dirty_folio = filemap_dirty_folio,
 	.release_folio = kunit_release_folio,
 	.migrate_folio = filemap_migrate_folio,
@@ -286,6 +296,50 @@ static void rental_test_not_lent(struct kunit *test)
 	k->bdi->capabilities = 0;
 	folio = kunit_alloc(k, 0, false);
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	kunit_check(test);
+}
+
+/* Without readahead a fault allocates, as who looks a page up to write to it does. */
+static void rental_test_lend_fault(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+
+	folio = __filemap_get_folio(kunit_mapping(k), 0, FGP_CREAT | FGP_FOR_MMAP, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_TRUE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	folio = __filemap_get_folio(kunit_mapping(k), 1, FGP_CREAT | FGP_LOCK, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_unlock(folio);
+	folio_put(folio);
+	kunit_check(test);
+}
+
+/* Nor does read() need readahead. */
+static void rental_test_lend_read(struct kunit *test)
+{
+	struct file *file = anon_inode_getfile("rental-kunit", &kunit_fops, NULL, O_RDONLY);
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	loff_t pos = PAGE_SIZE;
+	u8 byte;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	file->f_mapping = kunit_mapping(k);
+	file->f_flags |= O_NOATIME;
+	file->f_ra.ra_pages = 0;
+	k->bdi->io_pages = 0;
+	k->sb.s_maxbytes = MAX_LFS_FILESIZE;
+	i_size_write(&k->inode, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, kernel_read(file, &byte, 1, &pos), 1);
+	KUNIT_EXPECT_EQ(test, byte, 1);
+	fput(file);
+	folio = filemap_get_folio(kunit_mapping(k), 1);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_TRUE(test, kunit_ours(k, folio));
 	folio_put(folio);
 	kunit_check(test);
 }
@@ -678,6 +732,8 @@ static void rental_test_write_stable(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	/* and the rest is done with it that is done with every other page */
+	KUNIT_EXPECT_TRUE(test, folio_test_referenced(new));
 	folio_unlock(new);
 	folio_put(new);
 }
@@ -1187,6 +1243,8 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_no_run),
 	KUNIT_CASE(rental_test_late_lookup),
 	KUNIT_CASE(rental_test_not_lent),
+	KUNIT_CASE(rental_test_lend_fault),
+	KUNIT_CASE(rental_test_lend_read),
 #ifdef CONFIG_MEMORY_FAILURE
 	KUNIT_CASE(rental_test_poison),
 #endif
