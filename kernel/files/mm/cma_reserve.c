@@ -189,7 +189,7 @@ static void cma_unmake_compound(struct page *head, unsigned long count)
 		clear_compound_head(page);
 		atomic_set(&page->_mapcount, -1);
 		cma_reset_page(page);
-		set_page_count(page, 1);
+		page_ref_unfreeze(page, 1); /* who sees one reference may use what was reset */
 	}
 }
 
@@ -204,18 +204,18 @@ static bool cma_idle(struct page *page)
 
 	if (PageHWPoison(page) || page_count(head) != 1)
 		return false;
-	/* Nobody can get a reference to a frozen page. */
+	/*
+	 * A compound page may be of several bits, and those be looked at side by side, by its
+	 * release and the work after quarantined ones. The other one may have taken it apart since
+	 * we looked, and the head be somebody else's now, who may hold it: so it is frozen only
+	 * behind a reference, with which nobody makes it part of a compound page, and another
+	 * look. If that fails, @page is looked at again later.
+	 */
 	if (PageHead(head)) {
-		if (!page_ref_freeze(head, 1))
+		if (!get_page_unless_zero(head))
 			return false;
-		/*
-		 * A compound page may be of several bits, and those be looked at side by side, by
-		 * its release and the work after quarantined ones. The other one took it apart
-		 * since we looked, and the head may be somebody else's now. The page itself is
-		 * looked at again.
-		 */
-		if (compound_head(page) != head) {
-			page_ref_unfreeze(head, 1);
+		if (compound_head(page) != head || !page_ref_freeze(head, 2)) {
+			put_page(head);
 			return false;
 		}
 		cma_unmake_compound(head, compound_nr(head));
@@ -238,6 +238,18 @@ static void cma_quarantine(struct cma *cma, unsigned long bit)
 				     1UL << cma->order_per_bit);
 }
 
+/* A bit with failed memory stays in quarantine: what else is in it is wiped now, if need be. */
+static void cma_wipe_beside_poison(struct cma *cma, unsigned long bit)
+{
+	unsigned long frame = bit << cma->order_per_bit, end = (bit + 1) << cma->order_per_bit;
+
+	if (!want_init_on_free() || !cma_poisoned(cma->base_pfn + frame, end - frame))
+		return;
+	for (; frame < end; frame++)
+		if (cma_idle(cma_page(cma, frame)))
+			clear_highpage(cma_page(cma, frame));
+}
+
 /* Give released bits back to the area, those at least that are idle. */
 static void cma_settle(struct cma *cma, unsigned long bit, unsigned long end)
 {
@@ -252,6 +264,7 @@ static void cma_settle(struct cma *cma, unsigned long bit, unsigned long end)
 			frame++;
 		last = frame >> order;
 		if (last == bit) {
+			cma_wipe_beside_poison(cma, bit);
 			cma_quarantine(cma, bit++);
 		} else {
 			for (frame = bit << order; want_init_on_free() && frame < last << order;

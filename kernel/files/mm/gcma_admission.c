@@ -70,12 +70,6 @@ static enum gcma_admission gcma_judge(struct gcma *g)
 	       GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
 }
 
-/* The frames that a sample may have */
-static unsigned long gcma_share(const struct gcma *g)
-{
-	return atomic_long_read(&g->cma->reserve->nr_available) >> GCMA_SAMPLE_SHIFT;
-}
-
 /* After so many offers older ones count half. */
 static unsigned long gcma_window(const struct gcma *g)
 {
@@ -114,11 +108,22 @@ static void gcma_judge_hot(struct gcma *g)
 	g->since_hot = 0;
 }
 
-/* A tenant of the sample of hot pages is lost: it makes room, or a primary took its frame. */
-void __gcma_note_hot_gone(struct gcma *g)
+/* A tenant of the sample of hot pages is lost: it makes room. */
+static void gcma_note_hot_gone(struct gcma *g)
 {
 	g->offers[GCMA_HOT_SAMPLE]++;
 	if (++g->since_hot >= gcma_window(g))
+		gcma_judge_hot(g);
+}
+
+/*
+ * Or a primary took its frame. He may take all of them at once: the window is that of an area that
+ * is all available, or the hits before would have faded away in one visit.
+ */
+void __gcma_note_hot_revoked(struct gcma *g)
+{
+	g->offers[GCMA_HOT_SAMPLE]++;
+	if (++g->since_hot >= max(GCMA_WINDOW, g->nr_frames >> (GCMA_SAMPLE_SHIFT + 1)))
 		gcma_judge_hot(g);
 }
 
@@ -132,7 +137,7 @@ bool __gcma_offer_hot(struct gcma *g)
 		return false;
 	/* Nor does this one: see __gcma_offer(). */
 	if (gcma_share(g))
-		__gcma_note_hot_gone(g);
+		gcma_note_hot_gone(g);
 	return true;
 }
 

@@ -63,6 +63,12 @@ static inline enum gcma_list gcma_sample(u32 hash)
 	}
 }
 
+/* The frames that a sample may have */
+static inline unsigned long gcma_share(const struct gcma *g)
+{
+	return atomic_long_read(&g->cma->reserve->nr_available) >> GCMA_SAMPLE_SHIFT;
+}
+
 /* Is what comes back of both samples lost? An administrator's word is above that. */
 static inline bool gcma_is_losing(const struct gcma *g)
 {
@@ -153,7 +159,7 @@ static inline enum gcma_list gcma_victims(const struct gcma *g)
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);
 bool __gcma_offer_hot(struct gcma *g);
-void __gcma_note_hot_gone(struct gcma *g);
+void __gcma_note_hot_revoked(struct gcma *g);
 void __gcma_note_hit(struct gcma *g, enum gcma_list list);
 void __gcma_note_hot(struct gcma *g);
 
@@ -180,13 +186,13 @@ static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 
 /*
  * A page was read whose tenant had been recycled, or whose frame a primary took. Takes no lock: an
- * addition may get lost, or a halving.
+ * addition may get lost, or a halving. Where the samples have no frames nothing fades.
  */
 static inline void gcma_note_loss(struct gcma *g, u32 hash)
 {
 	enum gcma_list list = gcma_sample(hash);
 
-	if (list != GCMA_FOLLOW)
+	if (list != GCMA_FOLLOW && gcma_share(g))
 		data_race(g->lost[list]++); /* as it says above */
 }
 
@@ -194,7 +200,7 @@ static inline void gcma_note_loss(struct gcma *g, u32 hash)
 static inline void gcma_note_revoked(struct gcma *g, enum gcma_list list)
 {
 	if (list == GCMA_HOT_SAMPLE)
-		__gcma_note_hot_gone(g);
+		__gcma_note_hot_revoked(g);
 }
 
 #else /* what is evicted last is admitted */

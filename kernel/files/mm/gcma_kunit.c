@@ -2303,21 +2303,52 @@ static void __init gcma_test_no_share(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	enum gcma_admission better = k->g->better;
 	struct gcma *g = k->g;
-	unsigned int since = g->since, i, j;
+	unsigned int since, i, j;
+	pgoff_t lost[2];
 
 	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
 		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	for (i = 0; i < ARRAY_SIZE(lost); i++) {
+		lost[i] = kunit_index(k, lists[i]);
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, lost[i], 1));
+		g->offers[lists[i]] = 0;
+	}
+	kunit_take(k, 0, KUNIT_PAGES);
+	kunit_release(k, 0, KUNIT_PAGES);
+	since = g->since;
 	kunit_take(k, 0, KUNIT_PAGES);
 	for (i = 0; i < ARRAY_SIZE(lists); i++) {
 		for (j = 0; j < GCMA_WINDOW; j++)
 			KUNIT_EXPECT_TRUE(test, gcma_offer(g, lists[i]));
 		KUNIT_EXPECT_EQ(test, g->offers[lists[i]], 0);
 	}
+	for (i = 0; i < ARRAY_SIZE(lost); i++) {
+		KUNIT_EXPECT_FALSE(test, kunit_load(k, lost[i], 1));
+		KUNIT_EXPECT_EQ(test, g->lost[lists[i]], 0);
+	}
 	KUNIT_EXPECT_FALSE(test, g->cool);
 	KUNIT_EXPECT_EQ(test, g->better, better);
 	KUNIT_EXPECT_EQ(test, g->since, since);
 	kunit_release(k, 0, KUNIT_PAGES);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+}
+
+/* One visit of a primary to all of a large area is no reason to forget what hot pages are worth. */
+static void __init gcma_test_one_visit(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct gcma *g = k->g;
+	unsigned int i, hits = 2048;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	g->hits[GCMA_HOT_SAMPLE] = hits;
+	g->nr_frames = SZ_1G >> PAGE_SHIFT;
+	for (i = 0; i < g->nr_frames >> GCMA_SAMPLE_SHIFT; i++)
+		gcma_note_revoked(g, GCMA_HOT_SAMPLE);
+	g->nr_frames = KUNIT_PAGES;
+	KUNIT_EXPECT_FALSE(test, g->cool);
+	KUNIT_EXPECT_GE(test, g->hits[GCMA_HOT_SAMPLE], hits / 4);
 }
 
 /* What comes back too late is what was recycled, not what never comes back. */
@@ -3125,6 +3156,33 @@ static void __init gcma_test_order_per_bit_cleared(struct kunit *test)
 		static_branch_disable(&init_on_free);
 }
 
+/* Nor stays in what shares a bit with failed memory, which is never given up. */
+static void __init gcma_test_order_per_bit_poisoned(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	bool was = want_init_on_free();
+	struct page *page, *poisoned = cma_page(&k->cma, 1);
+
+	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
+		kunit_skip(test, "needs CONFIG_MEMORY_FAILURE");
+	static_branch_enable(&init_on_free);
+	k->cma.order_per_bit = 2;
+	kunit_fill_area(k);
+	SetPageHWPoison(poisoned);
+	num_poisoned_pages_inc(page_to_pfn(poisoned));
+	page = cma_alloc(&k->cma, 4, 0, true);
+	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 4));
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory, 0, PAGE_SIZE));
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory + PAGE_SIZE, 1, PAGE_SIZE));
+	KUNIT_EXPECT_NULL(test, memchr_inv(k->memory + 2 * PAGE_SIZE, 0, 6 * PAGE_SIZE));
+	num_poisoned_pages_sub(page_to_pfn(poisoned), 1);
+	ClearPageHWPoison(poisoned);
+	cma_release(&k->cma, page, 4);
+	flush_delayed_work(&k->cma.reserve->work);
+	if (!was)
+		static_branch_disable(&init_on_free);
+}
+
 /* ------ the area and the file of each test ---------------------------- */
 
 static int __init kunit_suite_init(struct kunit_suite *suite)
@@ -3272,6 +3330,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_samples),
 	KUNIT_CASE(gcma_test_balance),
 	KUNIT_CASE(gcma_test_no_share),
+	KUNIT_CASE(gcma_test_one_visit),
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_cool),
@@ -3307,6 +3366,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_quarantine),
 	KUNIT_CASE(gcma_test_order_per_bit),
 	KUNIT_CASE(gcma_test_order_per_bit_cleared),
+	KUNIT_CASE(gcma_test_order_per_bit_poisoned),
 	{}
 };
 
