@@ -67,7 +67,7 @@ _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real came
 _ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs heap io_uring kpageflags"
 _ANY += " ksm loop nullblk poison squashfs swap thp userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
-_FAULTS = " faults"  # of the debug kernel
+_BY_OPTION = {"FAILSLAB": "faults", "HIBERNATION": "hibernation"}  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
 # some memory can go offline, more than the kernel takes of its end at boot (KASAN an eighth)
 _COLORS = replace(_USUAL, policy=systems.STOCK, memory_mib=1024, args=("movablecore=50%",))
@@ -239,7 +239,8 @@ def run_round(
     results = share / place
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    must = each.must + (_FAULTS if kernel.config.get("CONFIG_FAILSLAB") == "y" else "")
+    more = [word for name, word in _BY_OPTION.items() if kernel.config.get(f"CONFIG_{name}") == "y"]
+    must = " ".join([each.must, *more])
     result = boot.system(
         kernel,
         each.machine,

@@ -97,7 +97,8 @@ static unsigned long gcma_near(const struct gcma *g, unsigned long frame)
 
 /*
  * The next frame from @frame on, before @end, that is neither dirty nor a primary's; or one
- * that is not before @end. Whatever runs they are in, each word is looked at once.
+ * that is not before @end. Whatever runs they are in, each word is looked at once, or of an
+ * area with a few frames a bit each of those.
  */
 static unsigned long gcma_next_far(const struct gcma *g, unsigned long frame, unsigned long end)
 {
@@ -660,13 +661,15 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 }
 
 /*
- * Wait until a frame is not dirty any more, and see to it. Returns 0; -EBUSY if who owns it, or
- * has its slot for himself, does not let go of it; -ENOMEM.
+ * Wait until a frame is not dirty any more, and see to it, for *@tries ticks at most, which count
+ * down. Returns 0; -EBUSY if who owns it, or has its slot for himself, does not let go of it;
+ * -ENOMEM.
  */
-static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy policy)
+static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy policy,
+			       unsigned int *tries)
 {
 	struct gcma_frame *f = &g->frames[frame];
-	unsigned int spins = 0, tries = 0;
+	unsigned int spins = 0;
 
 	while (gcma_is_dirty(g, frame)) {
 		u32 word = atomic_read_acquire(&f->word);
@@ -678,8 +681,11 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
 
 		smp_rmb(); /* the key is that of the tenant if the word has not changed */
 		if ((word & GCMA_STATE_MASK) != GCMA_STORED || atomic_read(&f->word) != word) {
-			if (gcma_dirty_wait(&spins) && tries++ >= GCMA_DIRTY_TRIES)
-				return -EBUSY;
+			if (gcma_dirty_wait(&spins)) {
+				if (!*tries)
+					return -EBUSY;
+				--*tries;
+			}
 			continue;
 		}
 		slot = swap_cache_slot(mapping, index);
@@ -692,8 +698,9 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
 			put_swap_device(si);
 		if (!ret)
 			continue;
-		if (tries++ >= GCMA_DIRTY_TRIES)
+		if (!*tries)
 			return ret == -ENOMEM ? -ENOMEM : -EBUSY;
+		--*tries;
 		schedule_timeout_uninterruptible(1);
 	}
 	return 0;
@@ -720,13 +727,15 @@ int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 {
 	enum gcma_swap_policy policy = READ_ONCE(g->swap_policy);
 	unsigned long end = frame + count, at = frame;
+	unsigned int tries;
 	int ret = 0;
 
 	/* A policy that was switched, and could not drain all of it */
 	if (policy == GCMA_WRITE_THROUGH)
 		policy = GCMA_PUT_BACK;
 	for_each_set_bit_from(at, g->dirty, end) {
-		ret = gcma_evacuate_frame(g, at, policy);
+		tries = GCMA_DIRTY_TRIES;
+		ret = gcma_evacuate_frame(g, at, policy, &tries);
 		if (ret)
 			break;
 		cond_resched();
@@ -765,11 +774,13 @@ bool gcma_dirty_stays(struct gcma *g, u32 frame, unsigned int *tries)
 static int gcma_drain(struct gcma *g, u32 end)
 {
 	unsigned long frame;
+	unsigned int tries;
 	int ret;
 
 	for_each_set_bit(frame, g->dirty, end) {
+		tries = GCMA_DIRTY_TRIES;
 		ret = fatal_signal_pending(current) ? -EINTR :
-		      gcma_evacuate_frame(g, frame, GCMA_WRITE_THROUGH);
+		      gcma_evacuate_frame(g, frame, GCMA_WRITE_THROUGH, &tries);
 		if (ret)
 			return ret;
 		cond_resched();
@@ -843,18 +854,34 @@ int gcma_set_dirty_max(struct gcma *g, u32 max)
 /* ------ hibernation ------------------------------------------------------- */
 
 #ifdef CONFIG_HIBERNATION
+/* Put back what can be: GCMA_DIRTY_TRIES ticks are waited for all others together. */
+static void gcma_drain_most(struct gcma *g)
+{
+	unsigned int tries = GCMA_DIRTY_TRIES;
+	unsigned long frame;
+
+	for_each_set_bit(frame, g->dirty, g->nr_frames) {
+		if (fatal_signal_pending(current))
+			return;
+		gcma_evacuate_frame(g, frame, GCMA_WRITE_THROUGH, &tries);
+		cond_resched();
+	}
+}
+
 /* What cannot be put back is in the image, as all of the area is. */
 static int gcma_hibernate(struct cma *cma, void *event)
 {
 	bool prepare = *(unsigned long *)event == PM_HIBERNATION_PREPARE;
 	struct gcma *g = gcma_of(cma);
+	int pass;
 
 	if (!g)
 		return 0;
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->hibernates, prepare);
-	if (prepare)
-		gcma_drain(g, g->nr_frames);
+	/* Twice: a primary may move one behind where we look. */
+	for (pass = 0; prepare && pass < 2 && gcma_nr_dirty(g); pass++)
+		gcma_drain_most(g);
 	return 0;
 }
 

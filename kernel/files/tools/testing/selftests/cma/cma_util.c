@@ -198,8 +198,9 @@ void skip(const char *fmt, ...)
 static const char * const resources[] = {
 	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "coloring",
 	"debugfs", "dirty", "encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "heap",
-	"hugetlb", "io_uring", "kpageflags", "ksm", "loop", "nullblk", "poison", "policy",
-	"rental", "sample", "squashfs", "swap", "thp", "userfaultfd", "xfs", "zram", "zswap",
+	"hibernation", "hugetlb", "io_uring", "kpageflags", "ksm", "loop", "nullblk", "poison",
+	"policy", "rental", "sample", "squashfs", "swap", "thp", "userfaultfd", "xfs", "zram",
+	"zswap",
 };
 
 static bool is_resource(const char *word)

@@ -1984,6 +1984,30 @@ static void switched(void)
 	}
 }
 
+/* Hibernation up to the moment that nobody runs any more, and back */
+static void before_hibernation(void)
+{
+	static const char test[] = "/sys/power/pm_test";
+	unsigned long left;
+	int ret;
+
+	if (access(test, W_OK))
+		lack("hibernation", "no %s (CONFIG_HIBERNATION, CONFIG_PM_DEBUG)", test);
+	swapped_dirty(1);
+	MUST(write_file(test, "freezer"));
+	left = counter("put_back");
+	ret = write_file("/sys/power/state", "disk");
+	MUST(write_file(test, "none"));
+	MUST(ret);
+	/* what others swap out as soon as they can */
+	dirty_expect(0, pages / 16);
+	diag("%lu pages were put back", counter("put_back") - left);
+	memory_check();
+	memory_write(0, pages, 2);
+	swap_out();
+	dirty_expect(nearly(pages), NO_LIMIT);
+}
+
 #define FREED_AT_ONCE	64	/* slots that a CPU keeps until it frees them */
 
 /* Also those that nobody needs any more, and that are not freed yet, make way. */
@@ -2387,6 +2411,7 @@ static const struct test dirty_tests[] = {
 	{ taken_at_the_limit, ANY | SINGLE, NEED_STORES, "do when their group is at its limit" },
 	{ switched, ANY | SINGLE, NEED_STORES, "survive another policy" },
 	{ gone, ANY | SINGLE, NEED_STORES, "that are gone are in nobody's way" },
+	{ before_hibernation, ANY | SINGLE, NEED_STORES, "are in memory before hibernation" },
 	{}
 };
 
