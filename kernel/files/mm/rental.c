@@ -36,6 +36,7 @@
 #include <linux/dax.h>
 #include <linux/delay.h>
 #include <linux/fs.h>
+#include <linux/hash.h>
 #include <linux/memcontrol.h>
 #include <linux/migrate.h>
 #include <linux/mm_inline.h>
@@ -308,6 +309,15 @@ static __always_inline bool rental_may_lend(struct address_space *mapping)
 	       !mapping_unevictable(mapping) && !mapping_release_always(mapping);
 }
 
+static bool rental_task_has_policy(void)
+{
+#ifdef CONFIG_NUMA
+	return current->mempolicy;
+#else
+	return false;
+#endif
+}
+
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,
 			     bool write)
 {
@@ -317,8 +327,7 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 	if (order > pageblock_order || !rental_may_lend(mapping))
 		return NULL;
 	/* who says where its memory is to be, or of which colors, means this memory, too */
-	if ((IS_ENABLED(CONFIG_NUMA) && current->mempolicy) ||
-	    camc_colored(gfp, 0, MIGRATE_MOVABLE))
+	if (rental_task_has_policy() || camc_colored(gfp, 0, MIGRATE_MOVABLE))
 		return NULL;
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
@@ -509,28 +518,47 @@ static inline bool rental_referenced(const struct folio *folio, int mine)
 
 static void rental_drain(struct work_struct *work)
 {
-	lru_add_drain_all();
+	lru_add_drain();
 }
 
-static DECLARE_WORK(rental_drain_work, rental_drain);
+static DEFINE_PER_CPU(struct work_struct, rental_drain_work);
+
+static int __init rental_drain_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		INIT_WORK(per_cpu_ptr(&rental_drain_work, cpu), rental_drain);
+	return 0;
+}
+core_initcall(rental_drain_init);
 
 /*
  * Wait a little, for the @times-th time. Each CPU has lists of pages on their way to the LRU, which
- * hold references. That they are drained is not waited for: it lasts until the busiest of all CPUs
- * runs a worker, and the lists of a busy one are soon full and empty themselves.
+ * hold references. That they are drained is not waited for, nor does one CPU wait for another: a
+ * busy one may not run a worker for long, but its lists are soon full and empty themselves.
  */
 static void rental_wait(unsigned int times)
 {
+	unsigned int cpu;
+
 	if (times % 128 == 2)
-		queue_work(system_unbound_wq, &rental_drain_work);
+		for_each_online_cpu(cpu)
+			queue_work_on(cpu, mm_percpu_wq, per_cpu_ptr(&rental_drain_work, cpu));
 	usleep_range(50, 200);
 }
 
-/* Did a writer of the file just wait in vain? A guess, as files may be at the same address. */
-static bool rental_in_vain(const struct rental *r, const struct address_space *mapping)
+static struct rental_vain *rental_vain(struct rental *r, const struct address_space *mapping)
 {
-	return READ_ONCE(r->in_vain) == mapping &&
-	       READ_ONCE(r->in_vain_until) - jiffies - 1 < HZ;
+	return &r->in_vain[hash_ptr(mapping, ilog2(RENTAL_NR_VAIN))];
+}
+
+/* Did a writer of the file just wait in vain? A guess, as files may be at the same address. */
+static bool rental_in_vain(struct rental *r, const struct address_space *mapping)
+{
+	const struct rental_vain *vain = rental_vain(r, mapping);
+
+	return READ_ONCE(vain->mapping) == mapping && READ_ONCE(vain->until) - jiffies - 1 < HZ;
 }
 
 /*
@@ -555,8 +583,8 @@ static bool rental_wait_to_write(struct rental *r, struct folio *folio, unsigned
 			return false;
 		if (time_after(jiffies, since + msecs_to_jiffies(RENTAL_PIN_MS)) &&
 		    *times > RENTAL_WRITE_WAITS) {
-			WRITE_ONCE(r->in_vain, folio->mapping);
-			WRITE_ONCE(r->in_vain_until, jiffies + HZ);
+			WRITE_ONCE(rental_vain(r, folio->mapping)->mapping, folio->mapping);
+			WRITE_ONCE(rental_vain(r, folio->mapping)->until, jiffies + HZ);
 			return false;
 		}
 		rental_wait(++*times);
@@ -862,7 +890,7 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	unsigned long max_held = msecs_to_jiffies(again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS);
 	unsigned long max = msecs_to_jiffies(RENTAL_RETURN_MS), all_busy = 0, all_held = 0;
 	unsigned long frame, held, since, waited;
-	unsigned int times;
+	unsigned int times, looks;
 	struct folio *folio;
 
 	if (again && rental_still_held(r, start, end))
@@ -874,13 +902,16 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 			continue;
 		held = 0;
 		times = 0;
+		looks = 0;
 		while ((folio = rental_get(r, frame)) && rental_referenced(folio, 1)) {
 			bool locked = folio_test_locked(folio);
 			bool busy = locked || rental_on_its_way(folio);
 
 			folio_put(folio);
 			folio = NULL;
-			if (busy ? all_busy > max : held > max_held || all_held > max) {
+			looks = busy ? 0 : looks + 1;
+			if (busy ? all_busy > max : looks > RENTAL_LOOKS &&
+						    (held > max_held || all_held > max)) {
 				folio = locked ? NULL : rental_pinned(r, frame);
 				if (!folio)
 					break;
@@ -909,13 +940,14 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 
 static bool rental_in_use(struct folio *folio)
 {
-	int gen;
-
-	if (!lru_gen_enabled())
-		return folio_test_active(folio);
+#ifdef CONFIG_LRU_GEN
 	/* a guess: the folio may change lists */
-	gen = folio_lru_gen(folio);
-	return gen >= 0 && lru_gen_is_active(folio_lruvec(folio), gen);
+	int gen = lru_gen_enabled() ? folio_lru_gen(folio) : -1;
+
+	if (lru_gen_enabled())
+		return gen >= 0 && lru_gen_is_active(folio_lruvec(folio), gen);
+#endif
+	return folio_test_active(folio);
 }
 
 /* Free pages that the node can spare for files without reclaim */
@@ -953,7 +985,8 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 		cond_resched();
 	}
 	room = rental_free_pages(pgdat);
-	if (room < active)
+	/* not out of reclaim */
+	if (room < active && !(current->flags & PF_MEMALLOC))
 		room += reclaim_clean_file(pgdat, active - room);
 
 	frame = start;
@@ -1025,7 +1058,12 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 	}
 	try_to_unmap_flush();
 	folios_put(&batch);
-	return find_next_bit(r->lent, end, start) >= end;
+	if (find_next_bit(r->lent, end, start) < end)
+		return false;
+	/* behind whoever cleared the last bit, and wrote to the frame before */
+	spin_lock_irq(&r->lock);
+	spin_unlock_irq(&r->lock);
+	return true;
 }
 
 /* Poisoned pages never come home: cma_reserve_take() finds them. */
@@ -1232,8 +1270,8 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
  * are held, as long again for those that are locked and held, and no longer than that while no
- * page comes home; not counting a drain of the lists of all CPUs before it fails, nor that memory
- * is reclaimed for pages that cannot be dropped.
+ * page comes home; not counting a drain of the lists of all CPUs before it fails, and of scheme
+ * "adaptive" before it begins, nor that memory is reclaimed for pages that cannot be dropped.
  * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
  * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
  * that is known, and the range stays lent.

@@ -22,6 +22,17 @@ enum rental_scheme {
 	RENTAL_ADAPTIVE,	/* a return keeps pages in use for which there is room */
 };
 
+#define RENTAL_NR_VAIN	8
+
+/*
+ * Who wrote to a page of the file waited in vain for who has it, a second before @until (jiffies).
+ * @mapping is compared only, as it may be gone.
+ */
+struct rental_vain {
+	const struct address_space *mapping;
+	unsigned long until;
+};
+
 /**
  * struct rental - the idle frames of an area, and who has them
  * @cma: the area
@@ -33,9 +44,7 @@ enum rental_scheme {
  * @nr_lent: bits of @lent
  * @held: frame for which a return failed, known until @held_until (jiffies)
  * @held_until: see there
- * @in_vain: a file, whose writer waited in vain for who has a page of it, a second before
- *	@in_vain_until; compared only, as it may be gone
- * @in_vain_until: see there (jiffies)
+ * @in_vain: files, by the hash of their address, whose writers waited in vain
  * @hand: where to look for the next idle frame
  * @scheme: see there
  * @clean_work: moves dirty pages out
@@ -51,8 +60,7 @@ struct rental {
 	unsigned long hand;
 	unsigned long held;
 	unsigned long held_until;
-	const struct address_space *in_vain;
-	unsigned long in_vain_until;
+	struct rental_vain in_vain[RENTAL_NR_VAIN];
 	enum rental_scheme scheme;
 	struct delayed_work clean_work;
 	atomic_long_t counters[RENTAL_NR_COUNTERS];

@@ -804,8 +804,7 @@ static void rental_test_write_waits_for_reader(struct kunit *test)
 	flush_delayed_work(&k->work);
 
 	/* those that stay held are not each waited for as long; what was in vain elsewhere is */
-	k->r->in_vain = NULL;
-	k->r->in_vain_until = jiffies + HZ;
+	*rental_vain(k->r, kunit_mapping(k)) = (struct rental_vain){ .until = jiffies + HZ };
 	start = ktime_get_ns();
 	for (i = 1; i < ARRAY_SIZE(held); i++) {
 		new = __filemap_get_folio(kunit_mapping(k), i, FGP_WRITEBEGIN, GFP_KERNEL);
@@ -817,7 +816,7 @@ static void rental_test_write_waits_for_reader(struct kunit *test)
 	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_PIN_MS);
 	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * 2 * RENTAL_PIN_MS);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
-	KUNIT_EXPECT_PTR_EQ(test, k->r->in_vain, kunit_mapping(k));
+	KUNIT_EXPECT_PTR_EQ(test, rental_vain(k->r, kunit_mapping(k))->mapping, kunit_mapping(k));
 	kunit_check(test);
 }
 
@@ -863,7 +862,7 @@ static void rental_test_write_no_use(struct kunit *test)
 	clear_bit(PG_writeback, &folio->flags);
 	folio_unlock(folio);
 	folio_put(folio);
-	KUNIT_EXPECT_NULL(test, k->r->in_vain);
+	KUNIT_EXPECT_NULL(test, rental_vain(k->r, kunit_mapping(k))->mapping);
 	kunit_check(test);
 }
 
