@@ -479,6 +479,18 @@ void __camc_forget(struct zone *zone)
 	zone->camc_watch = false;
 }
 
+void camc_forget_all(void)
+{
+	struct zone *zone;
+
+	for_each_populated_zone(zone) {
+		if (zone->camc) {
+			guard(spinlock_irqsave)(&zone->lock);
+			__camc_forget(zone);
+		}
+	}
+}
+
 static void camc_forget(struct zone *zone)
 {
 	if (zone->camc_watch && !time_before(jiffies, zone->camc->forget))

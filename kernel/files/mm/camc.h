@@ -210,6 +210,7 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr);
 unsigned long camc_drain_list(struct zone *zone, struct camc_zone *cz, unsigned int kind,
 			      unsigned int color);
 void camc_drain_colors(const unsigned long *colors);
+void camc_forget_all(void);
 
 /* The map, or NULL as long as none is loaded */
 static inline const struct camc_map *camc_loaded(void)

@@ -159,7 +159,10 @@ static void camc_use_all(struct camc_set *set, bool use)
 		use ? camc_use(set, color) : camc_unuse(set, color);
 }
 
-/* Called with camc_mutex held. */
+/*
+ * Called with camc_mutex held, and the static branch on. It may have been off a moment before,
+ * with nobody who sees what is freed: so the first set begins with no color known to be used up.
+ */
 static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
 			    struct camc_set *old)
 {
@@ -173,6 +176,8 @@ static int camc_take_colors(struct camc_set *set, const struct camc_policy *poli
 	if (!err)
 		err = camc_check(set, old);
 	if (!err) {
+		if (list_empty(&camc_sets))
+			camc_forget_all();
 		camc_use_all(set, true);
 		set->id = ++camc_last_id;
 		list_add_tail(&set->siblings, &camc_sets);
@@ -239,34 +244,49 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 
 	if (IS_ERR(set))
 		return set;
+	/* see camc_take_colors() */
+	static_branch_deferred_inc(&camc_key);
 	mutex_lock(&camc_mutex);
 	err = camc_take_colors(set, policy, old);
 	mutex_unlock(&camc_mutex);
 	if (err) {
+		static_branch_slow_dec_deferred(&camc_key);
 		kfree(set);
 		return ERR_PTR(err);
 	}
-	static_branch_deferred_inc(&camc_key);
 	return set;
 }
 
-/* Give a reference back. May sleep. The last one brings the free pages of the colors home. */
-void camc_set_put(struct camc_set *set)
+/* Nobody has the set any more, nor its colors. Called with camc_mutex held. */
+static void camc_set_gone(struct camc_set *set, unsigned long *free)
 {
-	DECLARE_BITMAP(free, CAMC_MAX_COLORS);
 	unsigned int color;
 
-	if (!refcount_dec_and_mutex_lock(&set->ref, &camc_mutex))
-		return;
 	list_del(&set->siblings);
 	camc_use_all(set, false);
 	/* And what a search for one more color, a migration, or mode "walk" left of others */
 	for (color = 0; color < CAMC_MAX_COLORS; color++)
 		__assign_bit(color, free, !camc_users[color]);
-	mutex_unlock(&camc_mutex);
+}
+
+/* Afterwards, without it: bring the free pages of the colors home. May sleep. */
+static void camc_set_free(struct camc_set *set, const unsigned long *free)
+{
 	camc_drain_colors(free);
 	static_branch_slow_dec_deferred(&camc_key);
 	kfree_rcu(set, rcu);
+}
+
+/* Give a reference back. May sleep. */
+void camc_set_put(struct camc_set *set)
+{
+	DECLARE_BITMAP(free, CAMC_MAX_COLORS);
+
+	if (!refcount_dec_and_mutex_lock(&set->ref, &camc_mutex))
+		return;
+	camc_set_gone(set, free);
+	mutex_unlock(&camc_mutex);
+	camc_set_free(set, free);
 }
 
 /* ------ one more color -------------------------------------------------- */
@@ -570,18 +590,25 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 static int camc_memcg_change(struct mem_cgroup *memcg, struct camc_set *set,
 			     const struct camc_policy *policy)
 {
+	DECLARE_BITMAP(free, CAMC_MAX_COLORS);
 	struct camc_set *old;
+	bool gone = false;
 	int err = 0;
 
 	mutex_lock(&camc_mutex);
 	old = memcg->camc;
 	if (set)
 		err = camc_take_colors(set, policy, old);
-	if (!err)
-		WRITE_ONCE(memcg->camc, set);
+	if (!err) {
+		memcg->camc = set;
+		/* at once, or the next writer finds them taken */
+		gone = old && refcount_dec_and_test(&old->ref);
+	}
+	if (gone)
+		camc_set_gone(old, free);
 	mutex_unlock(&camc_mutex);
-	if (!err && old)
-		camc_set_put(old);
+	if (gone)
+		camc_set_free(old, free);
 	return err;
 }
 
@@ -659,8 +686,8 @@ static int camc_memcg_show(struct seq_file *m, void *v)
 	struct mem_cgroup *memcg = mem_cgroup_from_seq(m);
 	struct camc_set *set;
 
-	guard(rcu)();
-	set = READ_ONCE(memcg->camc);
+	guard(mutex)(&camc_mutex);
+	set = memcg->camc;
 	if (set)
 		seq_printf(m, "%*pbl%s%s\n", CAMC_MAX_COLORS, set->colors,
 			   set->flags & CAMC_STRICT ? " strict" : "",

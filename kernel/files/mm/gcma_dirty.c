@@ -48,6 +48,12 @@
 #include "internal.h"
 #include "swap.h"
 
+#ifdef CONFIG_CAMC
+#include <linux/camc.h>
+#else /* without memory coloring, or in a tree without it */
+static const unsigned long *camc_use_colors(const unsigned long *colors) { return NULL; }
+#endif
+
 /* Looks at frames before giving up: bounds a store. */
 #define GCMA_DIRTY_SCAN		16
 
@@ -596,17 +602,19 @@ static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 /*
  * Read a dirty tenant into the swap cache, as readahead would, and write it perhaps. Returns 0;
  * -EAGAIN if somebody has the slot for himself just now; -ENOMEM if there is no memory. The
- * memory policy of this task does not count, nor does its group; its cpuset does.
+ * memory policy and colors of this task do not count, nor does its group; its cpuset does.
  */
 static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write)
 {
 	struct mem_cgroup *charged = gcma_charged(slot), *old = set_active_memcg(charged);
+	const unsigned long *colors = camc_use_colors(NULL);
 	struct folio *folio;
 	bool fresh;
 
 	folio = __read_swap_cache_async(slot, gfp | __GFP_NOWARN,
 					get_task_policy(&init_task), NO_INTERLEAVE_INDEX,
 					&fresh, true);
+	camc_use_colors(colors);
 	set_active_memcg(old);
 	mem_cgroup_put(charged);
 	if (!folio)

@@ -77,6 +77,12 @@ static inline const unsigned long *camc_use_colors(const unsigned long *colors)
 	return before;
 }
 
+/* Swapped-out pages that are read ahead: no trouble is taken for their colors, as for files' */
+static inline gfp_t camc_ahead(gfp_t gfp)
+{
+	return camc_enabled() && current->camc ? gfp | __GFP_NORETRY | __GFP_NOWARN : gfp;
+}
+
 /* Do the colors that are allocated from differ from the task's own? These begin its set. */
 static inline bool camc_uses_others(void)
 {
@@ -256,6 +262,7 @@ static inline unsigned long camc_mm_flags(const struct task_struct *task, unsign
 }
 
 static inline const unsigned long *camc_use_colors(const unsigned long *c) { return NULL; }
+static inline gfp_t camc_ahead(gfp_t gfp) { return gfp; }
 static inline void camc_free_folios(struct folio_batch *folios) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
 static inline void camc_freed_block(struct zone *zone) { }

@@ -22,7 +22,7 @@
 #define CAMC_FILL		4	/* have nr_pages free pages of its colors ready */
 
 /* struct camc_policy.flags */
-#define CAMC_STRICT		(1 << 0)	/* no other color, ever: SIGBUS at the end */
+#define CAMC_STRICT		(1 << 0)	/* no other color: SIGBUS at the end */
 #define CAMC_FORK		(1 << 1)	/* processes that it forks share its colors */
 #define CAMC_EXEC		(1 << 2)	/* execve() keeps them */
 #define CAMC_SHARE		(1 << 3)	/* colors that others have may be taken, too */
