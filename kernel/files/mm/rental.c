@@ -906,12 +906,12 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 		while ((folio = rental_get(r, frame)) && rental_referenced(folio, 1)) {
 			bool locked = folio_test_locked(folio);
 			bool busy = locked || rental_on_its_way(folio);
+			bool late = busy ? all_busy > max : held > max_held || all_held > max;
 
 			folio_put(folio);
 			folio = NULL;
 			looks = busy ? 0 : looks + 1;
-			if (busy ? all_busy > max : looks > RENTAL_LOOKS &&
-						    (held > max_held || all_held > max)) {
+			if (late && (busy || looks > RENTAL_LOOKS)) {
 				folio = locked ? NULL : rental_pinned(r, frame);
 				if (!folio)
 					break;
