@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import export, source
+from lab import export, paths, source, systems, targets
 from lab.errors import LabError
 from tests.conftest import PATCH, Lab
 
@@ -173,3 +173,12 @@ def test_old_mails_are_not_mixed_with_new_ones(small_lab: Lab, tmp_path: Path) -
 def test_nothing_to_export_is_said(tmp_path: Path, small_lab: Lab) -> None:
     with pytest.raises(LabError, match="nothing to export"):
         export.export(small_lab.pristine(), source.EMPTY, tmp_path / "mails")
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", systems.SYSTEMS)
+def test_each_system_of_ours_applies_alone(name: str, tmp_path: Path) -> None:
+    """On what it needs: no context of its patches is another system's."""
+    linux = targets.DEFAULT.linux
+    series = source.read_series(paths.KERNEL, linux)
+    assert export.export(source.pristine(linux, paths.cache()), series, tmp_path / "mails", [name])

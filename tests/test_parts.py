@@ -123,7 +123,8 @@ def test_words_of_the_rounds_are_known_to_the_programs() -> None:
     table = text.partition("resources[] = {")[2].partition("}")[0]
     known = set(re.findall(r'"(\w+)"', table))
     wanted = [*selftests.ROUNDS, selftests.PLAIN]
-    assert {word for each in wanted for word in each.must.split()} | {"faults", "hibernation"} == known
+    words = {word for each in wanted for word in each.must.split()}
+    assert words | {"faults", "hibernation"} == known
 
 
 def test_every_program_is_run() -> None:
