@@ -1166,6 +1166,14 @@ static void test_cgroup(void)
 	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
 	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
 	EXPECT(stat_of("taken") == 2);
+	/* also while another one writes them */
+	pid = MUST(fork());
+	for (int i = 0; i < 200; i++)
+		MUST(put(CGROUP "/memory.colors", "4-5 strict"));
+	if (!pid)
+		_exit(0);
+	CHILD_OK(pid);
+	EXPECT(stat_of("taken") == 2);
 	copy_program("/tmp/camc/inspected");
 	pid = MUST(fork());
 	if (!pid) {
