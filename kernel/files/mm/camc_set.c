@@ -351,7 +351,8 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 {
 	static_assert(!offsetof(struct camc_set, colors)); /* for camc_uses_others() */
 
-	WRITE_ONCE(task->camc, set);
+	/* Pairs with camc_proc_show(), which looks into the set. */
+	smp_store_release(&task->camc, set);
 	task->camc_colors = set ? set->colors : NULL;
 }
 

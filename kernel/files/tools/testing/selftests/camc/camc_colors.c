@@ -1142,6 +1142,36 @@ static void test_pinned_end(void)
 	close(ring);
 }
 
+static void *write_colors(void *until)
+{
+	int fd = MUST(open(CGROUP "/memory.colors", O_WRONLY));
+
+	while (now() < *(double *)until)
+		MUST(pwrite(fd, "4-5 strict", 10, 0));
+	close(fd);
+	return NULL;
+}
+
+/* Two write the cgroup's own colors, while a task in it looks for a program that is not there. */
+static void write_colors_together(void)
+{
+	double until = now() + 1;
+	pthread_t thread;
+	pid_t pid;
+
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(put(CGROUP "/below/cgroup.procs", "0"));
+		while (now() < until)
+			execl("/tmp/camc/not-there", "not-there", NULL);
+		_exit(0);
+	}
+	EXPECT(!pthread_create(&thread, NULL, write_colors, &until));
+	write_colors(&until);
+	pthread_join(thread, NULL);
+	CHILD_OK(pid);
+}
+
 static void test_cgroup(void)
 {
 	char path[128], buf[256];
@@ -1165,6 +1195,8 @@ static void test_cgroup(void)
 	EXPECT(stat_of("taken") == 3);
 	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
 	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
+	EXPECT(stat_of("taken") == 2);
+	write_colors_together();
 	EXPECT(stat_of("taken") == 2);
 	copy_program("/tmp/camc/inspected");
 	pid = MUST(fork());
