@@ -255,8 +255,8 @@ void lack(const char *resource, const char *fmt, ...)
 
 long must(long ret, const char *call, const char *func, int line)
 {
-	if (ret == -1)
-		fail("%s:%d: %s: %s", func, line, call, strerror(errno));
+	if (ret < 0)
+		fail("%s:%d: %s: %s", func, line, call, strerror(ret == -1 ? errno : -ret));
 	return ret;
 }
 

@@ -1998,7 +1998,9 @@ static void before_hibernation(void)
 	left = counter("put_back");
 	ret = write_file("/sys/power/state", "disk");
 	MUST(write_file(test, "none"));
-	MUST(ret);
+	/* It did not begin, or it came as far as to make room for the image, which may be too much. */
+	if (ret && ret != -ENOMEM)
+		fail("%s", strerror(-ret));
 	/* what others swap out as soon as they can */
 	dirty_expect(0, pages / 16);
 	diag("%lu pages were put back", counter("put_back") - left);
