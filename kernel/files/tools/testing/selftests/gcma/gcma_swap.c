@@ -1984,7 +1984,7 @@ static void switched(void)
 	}
 }
 
-/* Hibernation up to the moment that nobody runs any more, and back */
+/* Hibernation until all tasks are frozen and room for the image is made, if it can be, and back */
 static void before_hibernation(void)
 {
 	static const char test[] = "/sys/power/pm_test";
