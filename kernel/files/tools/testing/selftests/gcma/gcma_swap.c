@@ -1041,7 +1041,7 @@ static void group_write(const char *name, const char *word)
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%s", group, name);
-	MUST(write_file(path, "%s", word) ? -1 : 0);
+	MUST(write_file(path, "%s", word));
 }
 
 static void group_set(const char *name, unsigned long number)
@@ -1391,7 +1391,7 @@ static void off_and_on(void)
 
 static void zswap_full(bool full)
 {
-	MUST(write_file(ZSWAP "max_pool_percent", "%d", full ? 0 : 20) ? -1 : 0);
+	MUST(write_file(ZSWAP "max_pool_percent", "%d", full ? 0 : 20));
 }
 
 static void swapped_to_zswap(unsigned int version)
@@ -1531,7 +1531,7 @@ static void disk_fails(bool fails)
 {
 	unsigned long sectors = SWAP_BYTES / 512;
 
-	MUST(write_file(NULL_DISK "badblocks", "%c0-%lu", fails ? '+' : '-', sectors - 1) ? -1 : 0);
+	MUST(write_file(NULL_DISK "badblocks", "%c0-%lu", fails ? '+' : '-', sectors - 1));
 }
 
 /* Each other eighth of a MiB */
@@ -1539,7 +1539,7 @@ static void disk_fails_in_part(void)
 {
 	for (size_t at = 0; at < SWAP_BYTES; at += KIB(256))
 		MUST(write_file(NULL_DISK "badblocks", "+%zu-%zu", at / 512,
-				(at + KIB(128)) / 512 - 1) ? -1 : 0);
+				(at + KIB(128)) / 512 - 1));
 }
 
 static void prepare_failing(void)
@@ -1880,7 +1880,7 @@ static void group_new(char letter)
 
 static void group_leave(void)
 {
-	MUST(write_file(CGROUP_ROOT "/cgroup.procs", "%d", getpid()) ? -1 : 0);
+	MUST(write_file(CGROUP_ROOT "/cgroup.procs", "%d", getpid()));
 	close(group_stat);
 	MUST(rmdir(group));
 }
@@ -2174,7 +2174,7 @@ static void steps_while_switched(void)
 
 static void zswap_use(bool on)
 {
-	MUST(write_file(ZSWAP "enabled", "%c", on ? 'Y' : 'N') ? -1 : 0);
+	MUST(write_file(ZSWAP "enabled", "%c", on ? 'Y' : 'N'));
 }
 
 /* Some pages are in the area only, then others in zswap, in whatever slots. */
@@ -2296,11 +2296,11 @@ static void read_in_blocks(void)
 	without = requests_to_check();
 	memory_write(0, pages, 2);
 	swap_out_past_the_area();
-	MUST(write_file(CLUSTER, "0") ? -1 : 0);
+	MUST(write_file(CLUSTER, "0"));
 	for (unsigned int i = 0; i < pages; i += 2 * BLOCK)
 		memory_write(i, BLOCK, 3);
 	must_out(pages / 2);
-	MUST(write_file(CLUSTER, "3") ? -1 : 0);
+	MUST(write_file(CLUSTER, "3"));
 	with = requests_to_check();
 	diag("%lu requests without tenants, %lu with every other block in the area", without, with);
 	if (with > without + OWN_REQUESTS)
@@ -2318,11 +2318,11 @@ static void read_over(void)
 	without = requests_to_check();
 	/* in the same slots: only read, so they need not be written again */
 	swap_out_past_the_area();
-	MUST(write_file(CLUSTER, "0") ? -1 : 0);
+	MUST(write_file(CLUSTER, "0"));
 	for (unsigned int i = 1; i < pages; i += 2)
 		page_check(i);
 	must_out(pages / 2 - pages / 16);
-	MUST(write_file(CLUSTER, "3") ? -1 : 0);
+	MUST(write_file(CLUSTER, "3"));
 	/* what is in memory divides requests, with and without tenants */
 	resident = pages / 2 - MIN(counter("tenants_swap"), pages / 2);
 	with = requests_to_check();
