@@ -2256,7 +2256,9 @@ static void test_offline(void)
 /* Memory that does not go offline after all is back at once, for who had found none left. */
 static void test_back(void)
 {
-	char *some_pages = room(MIB(512)), *at = some_pages, *again = room(MIB(1));
+	/* of free memory as much as reaches into most of its blocks */
+	size_t most = (field("/proc/meminfo", "MemFree:") / 8 * 7 * 1024) & ~(page - 1);
+	char *some_pages = room(most), *at = some_pages, *again = room(MIB(1));
 	struct iovec iov = { .iov_len = page };
 	int block, status, pagemap = open_pagemap();
 	char path[BLOCK_PATH], text[64], byte;
@@ -2268,12 +2270,12 @@ static void test_back(void)
 	bytes = strtoull(text, NULL, 16);
 	block = block_that_goes(path);
 	/* A page of it that cannot be moved */
-	for (; at < some_pages + MIB(512); at += page) {
+	for (; at < some_pages + most; at += page) {
 		store(at, 1);
 		if ((pfn_at(pagemap, at) << 12) / bytes == (unsigned long long)block)
 			break;
 	}
-	if (at == some_pages + MIB(512))
+	if (at == some_pages + most)
 		skip("no page of such a block");
 	iov.iov_base = at;
 	MUST(pipe(ends));

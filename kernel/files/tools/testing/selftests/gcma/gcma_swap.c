@@ -108,9 +108,21 @@ static int swap_flags;
 static const char *lacking;	/* without which nothing is */
 static char missing[160];	/* and why */
 
+/*
+ * A write to it needs no memory. A loop device takes one that was cut short for a whole one: where
+ * its file finds no more memory the rest is lost, without an error, and is zeroes afterwards.
+ */
 static bool device_new(struct volume *device, const char *image, size_t bytes)
 {
+	int fd;
+
 	snprintf(device->image, sizeof(device->image), "/tmp/%s", image);
+	fd = open(device->image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || fallocate(fd, 0, 0, bytes)) {
+		snprintf(missing, sizeof(missing), "%s: %s", device->image, strerror(errno));
+		return false;
+	}
+	close(fd);
 	if (loop_open(device, bytes))
 		return true;
 	snprintf(missing, sizeof(missing), "%s", device->missing);
@@ -127,6 +139,15 @@ static bool swap_begin(const char *path, int flags)
 	else if (swapon(path, flags))
 		snprintf(missing, sizeof(missing), "swapon %s: %s", path, strerror(errno));
 	return !*missing;
+}
+
+/* Else what is swapped out is lost with the device. A test may have left it off already. */
+static void swap_end(const char *path)
+{
+	if (!swapoff(path) || errno == EINVAL || errno == ENOENT)
+		return;
+	printf("Bail out! swapoff %s: %s\n", path, strerror(errno));
+	exit(EXIT_FAILURE);
 }
 
 static void need_swap(void)
@@ -167,7 +188,7 @@ static void disk_begin(void)
 
 static void disk_end(void)
 {
-	swapoff(disk.dev);
+	swap_end(disk.dev);
 	volume_close(&disk);
 }
 
@@ -181,7 +202,7 @@ static void disks_begin(void)
 
 static void disks_end(void)
 {
-	swapoff(second.dev);
+	swap_end(second.dev);
 	volume_close(&second);
 	disk_end();
 }
@@ -209,7 +230,7 @@ static void ext4_begin(void)
 
 static void file_end(void)
 {
-	swapoff(swap_path);
+	swap_end(swap_path);
 	volume_close(&volume);
 }
 
@@ -223,7 +244,7 @@ static void zram_begin(void)
 
 static void zram_end(void)
 {
-	swapoff("/dev/zram0");
+	swap_end("/dev/zram0");
 	write_file("/sys/block/zram0/reset", "1");
 }
 
@@ -263,7 +284,7 @@ static void failing_begin(void)
 static void failing_end(void)
 {
 	write_file(NULL_DISK "badblocks", "-0-%zu", SWAP_BYTES / 512 - 1);
-	swapoff(swap_path);
+	swap_end(swap_path);
 	write_file(NULL_DISK "power", "0");
 	rmdir(NULL_DISK);
 }

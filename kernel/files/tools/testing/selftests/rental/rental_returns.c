@@ -584,10 +584,10 @@ static void adaptive_makes_room(void)
 
 #define LRU_GEN	"/sys/kernel/debug/lru_gen"
 
-/* Of all lists of pages begins a new generation. */
+/* Of all lists of pages begins a new generation, but of those of groups that died. */
 static void age_pages(void)
 {
-	unsigned int memcg = 0, node = 0, nr = 0;
+	unsigned int memcg = 0, node = 0, nr = 0, aged = 0;
 	unsigned long seq, age;
 	FILE *file = fopen(LRU_GEN, "re");
 	char line[256], all[64][64];
@@ -604,8 +604,15 @@ static void age_pages(void)
 			snprintf(all[nr], sizeof(all[nr]), "+ %u %u %lu 0 1", memcg, node, seq);
 	}
 	fclose(file);
-	for (; nr; nr--)
-		MUST(write_file(LRU_GEN, "%s", all[nr]));
+	for (; nr; nr--) {
+		int ret = write_file(LRU_GEN, "%s", all[nr]);
+
+		if (ret && ret != -EINVAL)
+			fail("'%s': %s", all[nr], strerror(-ret));
+		aged += !ret;
+	}
+	if (!aged)
+		fail("no list of pages has a new generation");
 }
 
 /* Room is made behind a generation whose pages are all lent. */
