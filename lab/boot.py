@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boot a kernel, run one script as root in it, power off.
 
-Two ways, one result:
+Three ways, one result:
 
 - `system`: the host's userland, read-only, through virtme-ng. Any installed program runs in the
   guest; CPUs run in parallel; time is the host's.
 - `exact`: an initramfs with busybox and the files given; guest time is the number of instructions
   retired, so that a run repeats bit for bit, whatever the host does.
+- `alone`: the same initramfs, with disks and the host's time.
 
-Both are emulation (TCG) unless the machine says `accel="kvm"`.
+All are emulation (TCG) unless the machine of a system guest says `accel="kvm"`.
 """
 
 import os
@@ -371,7 +372,7 @@ def _vng(kernel: Kernel, machine: Machine) -> list[str]:
     ]
 
 
-# Exact: own initramfs, time by instruction count
+# Own initramfs; exact: time by instruction count
 
 INIT = """#!/bin/busybox sh
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/
@@ -411,6 +412,39 @@ def exact(
     """
     if machine.disks:
         raise LabError("an exact guest takes no disks: real I/O would break repeatability")
+    exactly = ("-accel", "tcg,thread=single", *kernel.target.clock, "-seed", str(seed))
+    return _from_initramfs(
+        kernel, machine, script, files, exactly, timeout=timeout, listener=listener
+    )
+
+
+def alone(
+    kernel: Kernel,
+    machine: Machine,
+    script: str,
+    *,
+    timeout: float = 300,
+    listener: Listener | None = None,
+) -> BootResult:
+    """Run a busybox shell script with disks, on the host's clock, without the host's userland.
+
+    Nothing of such a guest is in a process of the host, so that it can be hibernated: the script
+    has no status then. The same call again resumes it, if an argument of the machine says where.
+    """
+    really = ("-accel", "tcg,thread=multi")
+    return _from_initramfs(kernel, machine, script, {}, really, timeout=timeout, listener=listener)
+
+
+def _from_initramfs(
+    kernel: Kernel,
+    machine: Machine,
+    script: str,
+    files: Mapping[str, Path] | None,
+    options: Sequence[str],
+    *,
+    timeout: float,
+    listener: Listener | None,
+) -> BootResult:
     _require_qemu(kernel)
     target = kernel.target
     with scratch() as folder:
@@ -421,8 +455,8 @@ def exact(
         args = [*machine.kernel_args(kernel), target.early_console, f"console={target.console}"]
         args += ["panic=-1", "ignore_loglevel", "printk.devkmsg=on"]
         command = [
-            *(target.qemu, *target.machine, "-accel", "tcg,thread=single", *target.clock),
-            *("-seed", str(seed), "-smp", machine.smp, "-m", f"{machine.memory_mib}M"),
+            *(target.qemu, *target.machine, *options),
+            *("-smp", machine.smp, "-m", f"{machine.memory_mib}M"),
             *machine.qemu_args(),
             *("-nodefaults", "-display", "none", "-no-reboot"),
             *("-serial", f"file:{log}", "-serial", f"file:{output}"),

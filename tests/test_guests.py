@@ -299,6 +299,59 @@ def test_a_file_on_a_fresh_disk_beside_swap_becomes_tenants_under_memory_pressur
     assert re.match(r"/dev/vd[ab]\s+partition\s+3\d{4}\b", swaps[-1])
 
 
+# tmpfs is swapped out, to the area only unless the policy is to write it; the file is evicted.
+HIBERNATES = """
+mkswap {swap} >/dev/null; swapon {swap}
+mkdir /mnt; mount -t ext4 {disk} /mnt
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/job; echo $$ >/sys/fs/cgroup/job/cgroup.procs
+cd /sys/kernel/mm/cma/reserved; echo {policy} >swap_policy; echo always >admission
+dd if=/dev/urandom of=/tmp/memory bs=1M count=12 2>/dev/null
+dd if=/dev/urandom of=/mnt/file bs=1M count=8 2>/dev/null
+sync; md5sum /tmp/memory /mnt/file
+for i in 1 2 3 4; do echo 24M >/sys/fs/cgroup/job/memory.reclaim; sleep 1; done 2>/dev/null
+echo tenants $(cat tenants_file tenants_swap tenants_dirty); sync
+echo shutdown >/sys/power/disk; echo disk >/sys/power/state
+echo tenants $(cat tenants_file tenants_swap tenants_dirty)
+md5sum /tmp/memory /mnt/file
+echo 4096 >/sys/kernel/debug/cma/reserved/alloc && cat available_pages
+"""
+
+
+@pytest.mark.parametrize("policy", ["write-through", "put-back", "move-aside"])
+def test_a_hibernated_system_comes_back_as_it_was(
+    kernel: Kernel, machine: Machine, tmp_path: Path, policy: str
+) -> None:
+    if "CONFIG_HIBERNATION=y" not in (kernel.objects / ".config").read_text():
+        pytest.skip("this kernel does not hibernate")
+    disk, swap = (tmp_path / name for name in ("disk", "swap"))
+    for image, mib in ((disk, 64), (swap, 1024)):
+        with image.open("wb") as file:
+            file.truncate(mib << 20)
+    process.run(["mkfs.ext4", "-q", str(disk)])
+    nodes = {"disk": "/dev/vda", "swap": "/dev/vdb"}
+    sleeper = replace(
+        machine,
+        memory_mib=1536,
+        policy="gcma",
+        disks=(Disk(disk, "disk"), Disk(swap, "swap")),
+        args=(*machine.args, f"resume={nodes['swap']}"),
+    )
+    script = HIBERNATES.format(policy=policy, **nodes)
+    before = boot.alone(kernel, sleeper, script)
+    assert (before.panic, before.status) == (None, None)  # it is off before its script ends
+    after = boot.alone(kernel, sleeper, script).check()
+    memory, file, first = before.output.splitlines()
+    second, *sums, available = after.output.splitlines()
+    files, swapped, dirty = map(int, first.split()[1:])
+    assert files > 1024  # pages, of 2,048
+    assert swapped > 2048  # of 3,072
+    assert dirty > 2048 if policy != "write-through" else not dirty
+    assert second.split()[3] == "0"  # they were put back before
+    assert sums == [memory, file]
+    assert int(available) == (machine.area_mib << 8) - 4096
+
+
 def test_guests_run_side_by_side(kernel: Kernel, machine: Machine) -> None:
     scripts = [f"echo {number}; echo {number} >&2; sleep 1; echo {number}" for number in "01"]
     guests = [partial(boot.system, kernel, machine, script) for script in scripts]
