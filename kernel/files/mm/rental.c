@@ -184,6 +184,17 @@ unsigned long __rental_nr_spared(int nid)
 	return sum;
 }
 
+unsigned long __rental_zone_lent(struct zone *zone)
+{
+	unsigned int i, nr = rental_nr();
+	unsigned long sum = 0;
+
+	for (i = 0; i < nr; i++)
+		if (page_zone(cma_page(rental_areas[i]->cma, 0)) == zone)
+			sum += data_race(rental_areas[i]->nr_lent); /* as above */
+	return sum;
+}
+
 /* Memory failures are rare enough to look only after the first. */
 static bool rental_poison(void)
 {

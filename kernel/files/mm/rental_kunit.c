@@ -1157,6 +1157,21 @@ static void rental_test_flush(struct kunit *test)
 }
 #endif
 
+/* An allocation does not hope for lent pages, or it would take long until it fails. */
+static void rental_test_not_reclaimable(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct zone *zone = page_zone(k->memory);
+	unsigned long before;
+
+	lru_add_drain_all();
+	before = zone_reclaimable_pages(zone);
+	kunit_fill(test, 0, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, KUNIT_FRAMES);
+	/* somebody else may read a page or two */
+	KUNIT_EXPECT_LT(test, zone_reclaimable_pages(zone), before + KUNIT_FRAMES / 2);
+}
+
 static void rental_test_spared(struct kunit *test)
 {
 	struct folio *folio = kunit_read(test, 0, 0);
@@ -1280,6 +1295,7 @@ static struct kunit_case rental_kunit_cases[] = {
 #ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH
 	KUNIT_CASE(rental_test_flush),
 #endif
+	KUNIT_CASE(rental_test_not_reclaimable),
 	KUNIT_CASE(rental_test_spared),
 	{}
 };

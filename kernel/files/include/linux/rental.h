@@ -29,6 +29,7 @@ bool __rental_lent(const struct page *page);
 bool __rental_spared(struct folio *folio);
 unsigned long __rental_nr_lent(int nid);
 unsigned long __rental_nr_spared(int nid);
+unsigned long __rental_zone_lent(struct zone *zone);
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp,
 			     unsigned int order, bool write);
 bool __rental_free(struct page *page, unsigned int order);
@@ -153,6 +154,12 @@ static inline unsigned long rental_nr_lent(int nid)
 static inline unsigned long rental_nr_spared(int nid)
 {
 	return rental_enabled() ? __rental_nr_spared(nid) : 0;
+}
+
+/* Lent pages of a zone: to evict them gives an allocation nothing */
+static inline unsigned long rental_zone_lent(struct zone *zone)
+{
+	return rental_enabled() ? __rental_zone_lent(zone) : 0;
 }
 
 #endif /* _LINUX_RENTAL_H */
