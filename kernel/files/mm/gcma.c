@@ -453,7 +453,8 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 			gcma_filled(g);
 			return frame;
 		}
-		if (list != GCMA_FAST && (admit || list != GCMA_FOLLOW))
+		if (list != GCMA_FAST &&
+		    (admit || (list != GCMA_FOLLOW && gcma_rule(g, list) != GCMA_ADMIT_HARDLY)))
 			frame = gcma_take_from(g, g->len[GCMA_FAST] ? GCMA_FAST :
 							gcma_victims(g));
 	}

@@ -91,13 +91,18 @@ static inline enum gcma_list gcma_cold(const struct gcma *g, u32 hash)
 	return gcma_spares(g, hash) ? GCMA_FOLLOW : gcma_sample(hash);
 }
 
-/* How are pages of @list admitted now? */
+/*
+ * How are pages of @list admitted now? Where primaries leave the samples no frame nobody knows what
+ * a copy is worth, and one that makes room for the next has lost its shadow for nothing.
+ */
 static inline enum gcma_admission gcma_rule(struct gcma *g, enum gcma_list list)
 {
 	enum gcma_admission admission = READ_ONCE(g->admission);
 
 	if (admission != GCMA_ADMIT_ADAPTIVE)
 		return admission;
+	if (!gcma_share(g))
+		return GCMA_ADMIT_HARDLY;
 	if (list == GCMA_FOLLOW)
 		return READ_ONCE(g->better);
 	return list == GCMA_SELDOM ? GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
@@ -213,6 +218,11 @@ static inline enum gcma_list gcma_sample(u32 hash)
 static inline enum gcma_list gcma_cold(const struct gcma *g, u32 hash)
 {
 	return GCMA_FOLLOW;
+}
+
+static inline enum gcma_admission gcma_rule(struct gcma *g, enum gcma_list list)
+{
+	return GCMA_ADMIT_ALWAYS;
 }
 
 static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int nr)

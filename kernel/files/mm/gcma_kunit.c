@@ -2486,6 +2486,36 @@ static void __init gcma_test_hot(struct kunit *test)
 	kunit_check_settled(test);
 }
 
+/* Where the samples have no frame nothing makes room for others: what is there stays. */
+static void __init gcma_test_no_share_stays(struct kunit *test)
+{
+	static const enum gcma_list lists[] = { GCMA_ALWAYS, GCMA_SELDOM, GCMA_FOLLOW };
+	const unsigned long left = (1UL << GCMA_SAMPLE_SHIFT) - 1;
+	struct gcma_kunit *k = test->priv;
+	pgoff_t first, index;
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	k->g->better = GCMA_ADMIT_ALWAYS;
+	kunit_take(k, left, KUNIT_PAGES - left);
+	/* some meet frames of the primary */
+	for (i = 0, first = 0; i < KUNIT_PAGES; i++) {
+		index = kunit_index(k, GCMA_FOLLOW);
+		if (kunit_evict_hot(k, index) && !first)
+			first = index;
+	}
+	KUNIT_ASSERT_NE(test, first, 0);
+	for (i = 0; i < KUNIT_PAGES; i++) {
+		kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW));
+		kunit_evict(k, kunit_index(k, lists[i % ARRAY_SIZE(lists)]), 1);
+	}
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, first));
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, first, 1));
+	kunit_release(k, left, KUNIT_PAGES - left);
+	kunit_check_settled(test);
+}
+
 /* Hot pages of which too few come back are as all others, until more do. */
 static void __init gcma_test_cool(struct kunit *test)
 {
@@ -3333,6 +3363,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_one_visit),
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
+	KUNIT_CASE(gcma_test_no_share_stays),
 	KUNIT_CASE(gcma_test_cool),
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),
