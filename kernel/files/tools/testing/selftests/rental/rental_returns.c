@@ -493,7 +493,7 @@ static void adaptive(void)
 	none_slipped();
 }
 
-#define TRIES	5	/* to have memory as a test needs it */
+#define TRIES	10	/* to have memory as a test needs it */
 #define ROOM_KIB	1024	/* that there is without reclaim, or up to twice as much */
 
 /* What zones keep free */
