@@ -1158,25 +1158,26 @@ void __gcma_narrow(struct address_space *mapping, pgoff_t index,
 {
 	/* Whoever else reads by the same struct file changes them, too. */
 	pgoff_t start = READ_ONCE(ra->start), size = READ_ONCE(ra->size);
-	pgoff_t first = index, next = index + 1;
-	struct xarray *pages = &mapping->i_pages;
-	unsigned long enough = gcma_walked(pages, index) ? GCMA_RUN : 1;
+	unsigned long run = 0, enough = gcma_walked(&mapping->i_pages, index) ? GCMA_RUN : 1;
+	XA_STATE(before, &mapping->i_pages, index);
+	XA_STATE(behind, &mapping->i_pages, index);
+	pgoff_t first = index, next = index;
 
 	if (index - start >= size)
 		return;
-	while (first > start && !gcma_alive(xa_load(pages, first - 1)))
-		first--;
-	while (next < start + size) {
-		unsigned long run = gcma_run(pages, next, start + size - 1, enough);
-
-		if (run == enough)
-			break;
-		next = min(next + run + 1, start + size);
+	/* A walk, not a look each: what is no tenant is often all there is. */
+	scoped_guard(rcu) {
+		xas_load(&before);
+		xas_load(&behind);
+		while (first > start && !gcma_alive(xas_prev(&before)))
+			first--;
+		while (run < enough && ++next < start + size)
+			run = gcma_alive(xas_next(&behind)) ? run + 1 : 0;
 	}
 	ra->start = first;
-	ra->size = next - first;
+	ra->size = (run < enough ? next : next - enough + 1) - first;
 	/* Who goes on to tenants needs nothing read behind them. */
-	if (next < start + size)
+	if (run == enough)
 		ra->async_size = 0;
 }
 
