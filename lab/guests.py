@@ -53,6 +53,11 @@ class Output:
         first, last = (measure.diskstats(self[f"diskstats {n}"], disk) for n in (before, after))
         return last.sectors_read - first.sectors_read
 
+    def requests(self, disk: str, before: str, after: str) -> int:
+        """To read."""
+        first, last = (measure.diskstats(self[f"diskstats {n}"], disk) for n in (before, after))
+        return last.reads - first.reads
+
     def run(
         self,
         samples: Mapping[str, Sequence[float]] | None = None,

@@ -2,8 +2,10 @@
 """KTAP, the test format of KUnit and the kernel's selftests: parse, count."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from lab.errors import LabError
 
 RESULT = re.compile(r"(?P<indent> *)(?P<not>not )?ok (?P<number>\d+)(?: -)? ?(?P<rest>.*)")
 PLAN = re.compile(r"(?P<indent> *)1\.\.(?P<count>\d+)\b")
@@ -11,6 +13,8 @@ DIRECTIVE = re.compile(
     r"^(?P<name>.*?)\s*# (?P<word>SKIP|XFAIL|TODO|TIMEOUT)\b ?(?P<why>.*)$", re.I
 )
 STAMP = re.compile(r"^(?:<\d>)?\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
+CONDITION = re.compile(r"#ifdef (?P<symbol>CONFIG_\w+)$")
+CASE = re.compile(r"\s*KUNIT_CASE\w*\((?P<name>\w+)")
 INDENT = 2  # columns a level, in KUnit and in kselftest
 
 
@@ -103,17 +107,36 @@ def _case(match: re.Match[str], children: list[Case], notes: list[str]) -> Case:
     return Case(name or match["number"], passed or skipped, skipped, why, children, notes)
 
 
-def lacking(cases: Iterable[Case], suites: Mapping[str, int]) -> list[Case]:
-    """A failure for each suite that did not run, or has fewer cases than it is known to have."""
-    counts = {case.name: sum(1 for _ in case.leaves()) for case in cases}
+def declared(source: str, config: Mapping[str, str]) -> list[str]:
+    """The cases that the C source of a KUnit suite has in a kernel of this configuration."""
+    there: list[bool] = []
+    names = []
+    for line in source.splitlines():
+        if match := CONDITION.match(line):
+            there.append(config.get(match["symbol"]) == "y")
+        elif line.startswith("#if"):
+            raise LabError(f"a suite's condition is not read here: {line}; use #ifdef CONFIG_…")
+        elif line.startswith("#else"):
+            there.append(not there.pop())
+        elif line.startswith("#endif"):
+            there.pop()
+        elif (match := CASE.match(line)) and all(there):
+            names.append(match["name"])
+    return names
+
+
+def lacking(cases: Iterable[Case], suites: Mapping[str, Sequence[str]]) -> list[Case]:
+    """A failure for each suite that did not run, and for each of its cases that did not."""
+    ran = {case.name: {child.name for child in case.children} for case in cases}
     return [
-        Case(
-            f"the suite {name} has at least {least} cases",
-            passed=False,
-            why=f"it has {counts[name]}" if name in counts else "it did not run",
-        )
-        for name, least in suites.items()
-        if counts.get(name, 0) < least
+        Case(f"the suite {suite} runs", passed=False, why="it did not")
+        for suite in suites
+        if suite not in ran
+    ] + [
+        Case(f"the suite {suite} runs {name}", passed=False, why="it did not")
+        for suite, names in suites.items()
+        for name in names
+        if suite in ran and name not in ran[suite]
     ]
 
 

@@ -146,6 +146,15 @@ def instructions(cost: Cost) -> float:
     return cost.instructions
 
 
+def hits(cost: Cost) -> float:
+    return cost.loads
+
+
+def pages(cost: Cost) -> float:
+    """Those that came into the page cache."""
+    return cost.loads + cost.sectors / BLOCK
+
+
 def swap_ins(cost: Cost) -> float:
     return cost.swap_ins
 
@@ -274,12 +283,17 @@ def ratio(one: float, other: float, grain: float = 0) -> float:
     return one / other if other else float("inf")
 
 
-def worst(measured: Measurements, what: Callable[[Cost], float], grain: float = 0) -> float:
-    """Of all loads and settings: gcma / none, see ratio()."""
+def worst(
+    measured: Measurements,
+    what: Callable[[Cost], float],
+    grain: float = 0,
+    steps: slice = slice(None),
+) -> float:
+    """Of all loads and settings that have these steps: gcma / none, see ratio()."""
     return max(
-        ratio(gcma.mean(what), measured[load, setting, NONE].mean(what), grain)
+        ratio(gcma.mean(what, steps), measured[load, setting, NONE].mean(what, steps), grain)
         for (load, setting, variant), gcma in measured.items()
-        if variant == GCMA
+        if variant == GCMA and gcma.load.steps[steps]
     )
 
 
@@ -324,7 +338,7 @@ def swap_table(title: str, measured: Measurements, variants: Sequence[str], note
 
 
 def table(title: str, measured: Measurements, variants: Sequence[str], note: str) -> Table:
-    """One row a load, setting and step: means of sectors; requests and instructions beside none."""
+    """One row a load, setting and step: means of sectors; what else it costs beside none."""
     rows: list[list[Cell]] = []
     for (name, setting, variant), first in measured.items():
         if variant != variants[0]:
@@ -343,15 +357,16 @@ def table(title: str, measured: Measurements, variants: Sequence[str], note: str
                     round(gcma.spread(sectors, step), 1) if len(gcma.samples) > 1 else None,
                     round(ratio(gcma.mean(requests, step), none.mean(requests, step), 1), 3),
                     round(ratio(gcma.mean(instructions, step), none.mean(instructions, step)), 3),
+                    round(ratio(gcma.mean(milliseconds, step), none.mean(milliseconds, step)), 3),
                 ]
             )
     columns = (
         *("load", "setting"),
         *(f"{v}, sectors" for v in variants),
         *("random sequences", "spread of gcma, %"),
-        *("requests, gcma / none", "instructions, gcma / none"),
+        *("requests, gcma / none", "instructions, gcma / none", "time, gcma / none"),
     )
-    return Table(title, columns, rows, note)
+    return Table(title, columns, rows, f"{note} Time: 20 us a request, 1 ns an instruction.")
 
 
 def avoided(
@@ -364,11 +379,25 @@ def avoided(
 
 
 BLOCK = 8  # sectors: one of the filesystem's own that is read again or not is chance
+HARDLY = 0.01  # hits, of the pages that were read or loaded: less is none
 
 
 def harm(name: str, measured: Measurements) -> dict[str, float]:
     """The figures that every evaluation of loads has: the worst of gcma / none."""
-    return {
+    useless = {
+        key: m
+        for (load, setting, variant), gcma in measured.items()
+        if variant == GCMA and gcma.mean(hits) < HARDLY * gcma.mean(pages)
+        for key, m in measured.items()
+        if key[:2] == (load, setting)
+    }
+    figures = {
         f"{name}-sectors": worst(measured, sectors, BLOCK),
         f"{name}-requests": worst(measured, requests, 1),
+        f"{name}-step": max(
+            worst(measured, sectors, BLOCK, slice(number, number + 1))
+            for number in range(max(len(m.load.steps) for m in measured.values()))
+        ),
     }
+    # if there is such a load
+    return figures | ({f"{name}-instructions": worst(useless, instructions)} if useless else {})

@@ -22,7 +22,7 @@ class System:
     fragments: tuple[str, ...]  # below kernel/configs
     needs: tuple[str, ...] = ()  # systems that it is built on
     policies: tuple[str, ...] = ()  # what `cma_policy=` takes because of it
-    suites: Mapping[str, int] = field(default_factory=dict)  # KUnit: suite -> cases at least
+    suites: Mapping[str, str] = field(default_factory=dict)  # KUnit: suite -> its source
     selftests: str | None = None  # folder below tools/testing/selftests
     # Of the size evaluation: part -> the files that count for it, as globs. A system with parts
     # has all of its code in them, one without parts is not counted.
@@ -35,7 +35,7 @@ RESERVE = System(
     symbol="CONFIG_CMA_RESERVE",
     fragments=("reserve",),
     policies=("none", STOCK),
-    suites={"cma_reserve": 26},
+    suites={"cma_reserve": "mm/cma_reserve_kunit.c"},
     parts={
         "reserve": ("mm/cma_reserve.[ch]", "include/linux/cma_policy.h"),
         "observability": ("mm/cma_reserve_*.[ch]", "include/trace/events/cma_reserve.h"),
@@ -47,7 +47,7 @@ GCMA = System(
     fragments=("gcma",),
     needs=("reserve",),
     policies=("gcma",),
-    suites={"gcma": 65},
+    suites={"gcma": "mm/gcma_kunit.c"},
     selftests="gcma",
     parts={
         "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),
@@ -80,7 +80,7 @@ RENTAL = System(
     fragments=("rental",),
     needs=("reserve",),
     policies=("rental",),
-    suites={"rental": 26},
+    suites={"rental": "mm/rental_kunit.c"},
     selftests="rental",
     parts={"rental": ("mm/rental*", "include/linux/rental*", "include/trace/events/rental.h")},
     hooks="rental",
@@ -89,7 +89,7 @@ CAMC = System(
     "camc",
     symbol="CONFIG_CAMC",
     fragments=("camc",),
-    suites={"camc": 10},
+    suites={"camc": "mm/camc_kunit.c"},
     selftests="camc",
     parts={
         "camc": (
@@ -105,7 +105,7 @@ COMPACTFIT = System(
     "compactfit",
     symbol="CONFIG_COMPACTFIT",
     fragments=("compactfit",),
-    suites={"compactfit": 5},
+    suites={"compactfit": "lib/compactfit/compactfit_kunit.c"},
 )
 
 SYSTEMS: Mapping[str, System] = {

@@ -237,7 +237,11 @@ def unit_tests(
     cases = ktap.parse(result.console)
     for each in wanted:
         if kernel.flavour.should_have(each):
-            cases += ktap.lacking(cases, each.suites)
+            expected = {
+                suite: ktap.declared((paths.KERNEL / "files" / source).read_text(), kernel.config)
+                for suite, source in each.suites.items()
+            }
+            cases += ktap.lacking(cases, expected)
     cases += races
     detail = ""
     try:

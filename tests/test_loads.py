@@ -156,7 +156,15 @@ def test_figures_are_the_worst_of_all_settings() -> None:
         ("a load", other, MORE): measured(MORE, 49, setting=other),
     }
     assert loads.worst(both, loads.sectors) == 110 / 100
-    assert loads.harm("x", both) == {"x-sectors": 110 / 100, "x-requests": 55 / 50}
+    assert loads.harm("x", both) == {
+        "x-sectors": 110 / 100,
+        "x-requests": 55 / 50,
+        "x-step": 109 / 99,
+        "x-instructions": 1091 / 991,
+    }
+    # who is of use may cost
+    useful = {key: replace(m, samples=[[Cost(8, 1, 9, 0, 9)] * 2]) for key, m in both.items()}
+    assert "x-instructions" not in loads.harm("x", useful)
     # a block more than hardly any is chance
     assert loads.worst(both, loads.sectors, 9) == 110 / 100
     assert loads.worst(both, loads.sectors, 10) == 1

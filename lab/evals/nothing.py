@@ -50,7 +50,7 @@ def nothing(kernels: Kernels) -> Outcome:
         ],
         [],
         {
-            "nothing-instructions": loads.worst(measured, loads.instructions),
             **loads.harm("nothing", measured),
+            "nothing-instructions": loads.worst(measured, loads.instructions),
         },
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lab import workloads
 from lab.guests import Guest, Kernels, Output, run_all
-from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH
+from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH, ratio
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
@@ -152,8 +152,15 @@ def _sectors(output: Output) -> int:
     return output.sectors_read("disk", "before", "after")
 
 
+def _requests(output: Output) -> int:
+    return output.requests("disk", "before", "after")
+
+
 def _run(output: Output) -> Run:
-    counters: dict[str, float] = {"sectors read": _sectors(output)}
+    counters: dict[str, float] = {
+        "sectors read": _sectors(output),
+        "requests": _requests(output),
+    }
     area = output.gained("area", "before", "after") if "area before" in output.sections else {}
     for name in ("stores", "loads", "misses", "recycles", "refused_admission"):
         if name in area:
@@ -240,6 +247,13 @@ def tenancy(kernels: Kernels) -> Outcome:
                     _avoided(reads[_name(job, lru)], GCMA, MORE) for lru in VARIANTS
                 )
                 for job in JOBS[:3]
+            },
+            **{
+                f"tenancy-{name}": max(
+                    ratio(what(outputs[f"{job}, {GCMA}"]), what(outputs[f"{job}, {NONE}"]))
+                    for job in reads
+                )
+                for name, what in (("sectors", _sectors), ("requests", _requests))
             },
             "tenancy-scan-always": 100 * (1 - scan[GCMA] / scan[ALWAYS]) if scan[ALWAYS] else 0.0,
             "tenancy-scan-belady": _avoided(scan, GCMA, BELADY),
