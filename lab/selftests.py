@@ -75,6 +75,15 @@ _GENERATIONS = "echo {} >/sys/kernel/mm/lru_gen/enabled"  # the LRU of them, or 
 ROUNDS = (
     Round("gcma", replace(_USUAL, args=(_CAMERA,)), f"{_GCMA} camera"),
     Round(
+        "gcma, generations",
+        replace(_USUAL, args=(_CAMERA,)),
+        f"{_GCMA} camera",
+        ("gcma_content", "gcma_invalidate"),
+        _GENERATIONS.format("y"),
+        (),  # such kernels begin with generations
+        ("gcma_swap",),
+    ),
+    Round(
         "wrong words",  # so that the area is movable
         replace(_USUAL, args=("cma_policy=cleancache,nowhere:gcma", _CAMERA)),
         f"{_ANY} policy camera",

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from lab import machine, measure, stats, workloads
+from lab import machine, measure, stats, targets, workloads
 from lab.guests import Guest, Kernels, Output
 from lab.measure import Event
 
@@ -35,7 +35,7 @@ read_all() {{
 }}
 reclaim() {{ poke $group/memory.reclaim {RECLAIM_MIB}M; }}
 cd /sys/kernel/tracing
-echo x86-tsc >trace_clock
+echo {targets.DEFAULT.trace_clock} >trace_clock
 echo 16384 >buffer_size_kb
 trace() {{
 	[ $1 = 0 ] || echo >trace

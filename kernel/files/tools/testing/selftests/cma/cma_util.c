@@ -79,6 +79,13 @@ bool read_number(const char *path, unsigned long *number)
 	return end != word;
 }
 
+bool multi_gen(void)
+{
+	unsigned long enabled;
+
+	return read_number("/sys/kernel/mm/lru_gen/enabled", &enabled) && (enabled & 1);
+}
+
 int write_file(const char *path, const char *fmt, ...)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

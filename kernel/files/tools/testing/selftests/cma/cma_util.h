@@ -77,6 +77,7 @@ void wait_for(pid_t pid);
 /* One number, or one word, of a file of procfs, sysfs or debugfs. */
 bool read_word(const char *path, char *word, size_t size);
 bool read_number(const char *path, unsigned long *number);
+bool multi_gen(void);		/* is reclaim the multi-generational one? */
 unsigned long event_in(const char *path, const char *key);	/* one of several numbers */
 unsigned long vm_event(const char *key);
 unsigned long memory_kib(const char *key);			/* of /proc/meminfo, with colon */

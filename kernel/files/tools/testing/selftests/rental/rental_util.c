@@ -82,13 +82,6 @@ void begin(const char *scheme)
 		close(take_all());
 }
 
-bool multi_gen(void)
-{
-	unsigned long enabled;
-
-	return read_number("/sys/kernel/mm/lru_gen/enabled", &enabled) && (enabled & 1);
-}
-
 int take(size_t pages)
 {
 	if (heap < 0)

@@ -27,7 +27,6 @@ extern struct area area;	/* of policy rental */
 void begin(const char *scheme);
 void set_scheme(const char *scheme);
 unsigned long count_of(const char *counter);
-bool multi_gen(void);		/* is reclaim the multi-generational one? */
 
 /* A read access */
 static inline void touch_page(const char *at)
