@@ -801,6 +801,23 @@ static void refaults_count(void)
 		fail("%u pages came back and %lu refaults were counted", PAGES, before);
 }
 
+/* Tenants have shadows of the LRU that evicted them: there, and back. */
+static void lru_switched(void)
+{
+	bool generations = multi_gen();
+	struct subject s;
+
+	subject_new(&s, 39);
+	for (int turn = 1; turn <= 2; turn++) {
+		generations = !generations;
+		if (write_file("/sys/kernel/mm/lru_gen/enabled", generations ? "y" : "n"))
+			lack("generations", "there is no other LRU");
+		subject_read(&s, "under the other LRU");
+		subject_evict(&s);
+	}
+	subject_read(&s, "back again");
+}
+
 /* Block devices */
 
 static void device_new(struct subject *s, unsigned int id)
@@ -1135,6 +1152,7 @@ static const struct test on_volumes[] = {
 	{ mincore_and_readahead, "mincore sees evicted pages only after readahead" },
 	{ refaults_count, "evicted pages that come back count as refaults" },
 	{ swap_file, "a swap file whose pages were evicted swaps rightly" },
+	{ lru_switched, "pages that were evicted by another LRU keep their content" },
 };
 
 /* Nothing is to be loaded. */
