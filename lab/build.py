@@ -19,6 +19,7 @@ CONFIGS = paths.KERNEL / "configs"
 STAMP = "gcma-image.key"  # among the objects: what the image was made of
 COPY_MB = 200  # of what boots
 RELEASE = "include/config/kernel.release"  # the same: its name
+ALONE = "alone"  # the kernel of a part of the series
 PLAIN = ("base", "memory", "storage", "media", "observe")
 # All but memory coloring, which is in a kernel of its own: the others are what it is set beside.
 OURS = systems.fragments(one for one in systems.SYSTEMS.values() if one is not systems.CAMC)
@@ -134,7 +135,20 @@ def tree(
 def build(name: str, target: Target = targets.DEFAULT, more: Sequence[source.Patch] = ()) -> Kernel:
     """Build one flavour for a target; only what changed is compiled."""
     flavour = find(name)
-    src = tree(flavour, target, more)
+    return _build(flavour, target, tree(flavour, target, more))
+
+
+def alone(series: source.Series, target: Target = targets.DEFAULT) -> Kernel:
+    """A kernel of these patches and nothing else of ours, with all that they offer."""
+    names = systems.with_needs({patch.system for patch in series.patches})
+    what = " and ".join(system.name for system in names)
+    flavour = Flavour(ALONE, f"{what} alone", (*PLAIN, *systems.fragments(names)))
+    base = source.pristine(target.linux, paths.cache())
+    return _build(flavour, target, source.patched(base, series, base.path.with_name(ALONE)))
+
+
+def _build(flavour: Flavour, target: Target, src: source.Tree) -> Kernel:
+    name = flavour.name
     objects = src.path.with_name(target.objects) / name
     objects.mkdir(parents=True, exist_ok=True)
     make = Make(target, src, objects)

@@ -181,6 +181,9 @@ def run(
     `advance` is told what share of the programs has ended.
     """
     rounds = [each for each in ROUNDS if each.boots(kernel)]
+    lacking = [system for system in systems.SYSTEMS.values() if not kernel.has(system)]
+    nothing = [pattern for system in lacking for pattern in system.programs]
+    programs = [n for n in programs if not any(fnmatchcase(n, pattern) for pattern in nothing)]
     parts = [
         part for one in rounds or [PLAIN] for part in _parts(one.on(kernel, soak=soak), programs)
     ]
@@ -249,7 +252,13 @@ def run_round(
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     more = [word for name, word in _BY_OPTION.items() if kernel.config.get(f"CONFIG_{name}") == "y"]
-    must = " ".join([each.must, *more])
+    lacking = {
+        word
+        for system in systems.SYSTEMS.values()
+        if not kernel.has(system)
+        for word in system.resources
+    }
+    must = " ".join(word for word in [*each.must.split(), *more] if word not in lacking)
     result = boot.system(
         kernel,
         each.machine,

@@ -24,6 +24,8 @@ class System:
     policies: tuple[str, ...] = ()  # what `cma_policy=` takes because of it
     suites: Mapping[str, str] = field(default_factory=dict)  # KUnit: suite -> its source
     selftests: str | None = None  # folder below tools/testing/selftests
+    programs: tuple[str, ...] = ()  # of another's folder, those that are nothing without this
+    resources: tuple[str, ...] = ()  # what tests find on a kernel that has it: see cma_util.c
     # Of the size evaluation: part -> the files that count for it, as globs. A system with parts
     # has all of its code in them, one without parts is not counted.
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -49,6 +51,7 @@ GCMA = System(
     policies=("gcma",),
     suites={"gcma": "mm/gcma_kunit.c"},
     selftests="gcma",
+    resources=("admission", "gcma"),
     parts={
         "gcma": ("mm/gcma.[ch]", "include/linux/gcma.h"),
         "admission": ("mm/gcma_admission.[ch]",),
@@ -63,6 +66,7 @@ SWAP = System(
     symbol="CONFIG_GCMA_SWAP",
     fragments=("swap",),
     needs=("gcma",),
+    programs=("gcma_swap",),
     parts={"swap": ("mm/gcma_swap.c",)},
     hooks="swap",
 )
@@ -71,6 +75,7 @@ DIRTY = System(
     symbol="CONFIG_GCMA_DIRTY",
     fragments=("dirty",),
     needs=("swap",),
+    resources=("dirty",),
     parts={"swap": ("mm/gcma_dirty.[ch]",)},  # counts with what it completes
     hooks="swap",
 )
@@ -82,6 +87,7 @@ RENTAL = System(
     policies=("rental",),
     suites={"rental": "mm/rental_kunit.c"},
     selftests="rental",
+    resources=("rental", "sample"),
     parts={"rental": ("mm/rental*", "include/linux/rental*", "include/trace/events/rental.h")},
     hooks="rental",
 )
@@ -91,6 +97,7 @@ CAMC = System(
     fragments=("camc",),
     suites={"camc": "mm/camc_kunit.c"},
     selftests="camc",
+    resources=("coloring",),
     parts={
         "camc": (
             *("mm/camc.[ch]", "mm/camc_map.c", "mm/camc_set.c"),
@@ -100,7 +107,7 @@ CAMC = System(
     },
     hooks="camc",
 )
-BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",))
+BENCH = System("bench", symbol="CONFIG_CMA_BENCH", fragments=("bench",), resources=("bench",))
 COMPACTFIT = System(
     "compactfit",
     symbol="CONFIG_COMPACTFIT",

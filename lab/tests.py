@@ -230,7 +230,8 @@ def unit_tests(
     kernel = context.kernel
     wanted = [each for each in systems.SYSTEMS.values() if system in (None, each)]
     filters = [f"kunit.filter_glob={suite}" for suite in system.suites] if system else []
-    machine = Machine(policy="gcma", args=("kunit.enable=1", *filters))
+    policy = "gcma" if kernel.has(systems.GCMA) else systems.STOCK
+    machine = Machine(policy=policy, args=("kunit.enable=1", *filters))
     seconds = KUNIT_SECONDS * KUNIT_TIMES.get(kernel.flavour.name, 1)
     result = boot.exact(kernel, enlarged(machine, context), script, timeout=seconds)
     result, races = kcsan.judge(kernel, result)
@@ -283,6 +284,22 @@ def kernel_selftests(context: Context) -> PartResult:
         context.kernel, programs(context.options), adapt, soak=soak, advance=advance
     )
     return PartResult("selftests", cases, detail=detail)
+
+
+# A part of the series
+
+
+def alone(kernel: build.Kernel) -> list[PartResult]:
+    """The unit tests and selftests that a kernel of a part of the series has."""
+    context = Context(Options(), kernel)
+    results = []
+    for test in (kunit, kernel_selftests):
+        start = time.monotonic()
+        result = test(context)
+        result.seconds = time.monotonic() - start
+        _tell(result)
+        results.append(result)
+    return results
 
 
 # All of them

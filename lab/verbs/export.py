@@ -4,7 +4,8 @@
 import argparse
 from pathlib import Path
 
-from lab import export, paths, setup, source, stepwise, systems, targets
+from lab import build, console, export, paths, setup, source, stepwise, systems, targets, tests
+from lab.errors import LabError
 from lab.verbs import add_json, print_json
 
 
@@ -15,6 +16,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--only", metavar="NAMES", default="", help=f"these systems and what they need: {names}"
     )
     parser.add_argument("--check", action="store_true", help="build after each patch: W=1, sparse")
+    parser.add_argument(
+        "--test", action="store_true", help="run the tests on a kernel of these patches alone"
+    )
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
 
@@ -27,6 +31,12 @@ def run(args: argparse.Namespace) -> int:
     series = source.read_series(paths.KERNEL)
     if args.check:
         stepwise.check(export.selected(series, only), targets.DEFAULT)
+    if args.test:
+        results = tests.alone(build.alone(export.selected(series, only)))
+        total = tests.total(results)
+        console.say(str(total))
+        if total.failed:
+            raise LabError("the tests of these patches alone fail: nothing was exported")
     mails = export.export(base, series, Path(args.folder), only)
     if args.json:
         print_json([str(mail) for mail in mails])
