@@ -36,12 +36,13 @@ static unsigned int pages;	/* of the memory that is tested */
 static const struct policy {
 	const char *name;
 	const char *counter;
+	const char *event;
 	bool stay;	/* in the area, as long as there are frames */
 	bool written;
 } policies[] = {
-	{ "write-back", "written_back", false, true },
-	{ "put-back", "put_back", false, false },
-	{ "move-aside", "moved_aside", true, false },
+	{ "write-back", "written_back", "gcma_write_back", false, true },
+	{ "put-back", "put_back", "gcma_put_back", false, false },
+	{ "move-aside", "moved_aside", "gcma_move_aside", true, false },
 };
 
 #define WRITE_BACK	(&policies[0])
@@ -2647,6 +2648,68 @@ static void refault_past_the_cache(void)
 	refaults_expect(false);
 }
 
+static unsigned long first_pfn, area_pages;
+
+/* What events say of swapped-out pages: 0:0, and no inode */
+static bool swapped_pfn(const char *fields, unsigned long *pfn)
+{
+	unsigned int major, minor;
+	unsigned long ino, index;
+
+	return sscanf(fields, "dev=%u:%u ino=%lx index=%lu pfn=0x%lx", &major, &minor, &ino, &index,
+		      pfn) == 5 && !major && !minor && !ino;
+}
+
+static bool in_the_area(const char *fields)
+{
+	unsigned long pfn;
+
+	return swapped_pfn(fields, &pfn) && pfn - first_pfn < area_pages;
+}
+
+static bool in_memory(const char *fields)
+{
+	unsigned long pfn;
+
+	return swapped_pfn(fields, &pfn) && pfn - first_pfn >= area_pages;
+}
+
+static void traced(void)
+{
+	static const char * const names[] = { "gcma_copy", "gcma_store", "gcma_fill", "gcma_load" };
+	unsigned long tenants, number;
+	struct area area;
+
+	need_swap();
+	need_area(&area);
+	first_pfn = area_debug(&area, "base_pfn");
+	area_pages = area.pages;
+	memory_new();
+	events_begin("gcma");
+	memory_write(0, pages, 1);
+	swap_out();
+	memory_check();
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
+		number = events(names[i], in_the_area);
+		if (number < nearly(pages) || events(names[i], in_memory))
+			fail("%lu of %u pages were told by %s", number, pages, names[i]);
+	}
+	if (policy) {
+		memory_write(0, pages, 2);
+		all_but_the_middle();
+		swap_out();
+		give_back();
+		tenants = counter("tenants_dirty");
+		must_take(parts(MIDDLE + MIDDLE_PARTS));
+		number = events(policy->event, policy->stay ? in_the_area : in_memory);
+		if (tenants < nearly(pages) || number < nearly(tenants))
+			fail("%lu of %lu pages were told by %s", number, tenants, policy->event);
+		give_back();
+		memory_check();
+	}
+	events_end("gcma");
+}
+
 struct test {
 	void (*fn)(void);
 	unsigned int kinds;
@@ -2761,6 +2824,11 @@ static const struct test failing_dirty_tests[] = {
 	{}
 };
 
+static const struct test traced_tests[] = {
+	{ traced, ANY | SINGLE, NEED_LOADS, "are told by tracepoints" },
+	{}
+};
+
 static const struct test small_tests[] = {
 	{ all_is_full, ANY | SINGLE, NEED_LOADS, "are right when swap and the area are full" },
 	{}
@@ -2804,10 +2872,11 @@ static const struct device {
 	void (*end)(void);
 	unsigned int kinds;		/* what it takes as it is */
 	const struct policy *policy;
-	const struct test *tests[7];
+	const struct test *tests[8];
 } devices[] = {
 	{ "disk", disk_begin, disk_end, ALL, NULL,
-	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests } },
+	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests,
+	    traced_tests } },
 	{ "two disks", disks_begin, disks_end, ANY | SINGLE, NULL,
 	  { tests, steps_tests, through_tests } },
 	{ "a file on ext4", ext4_begin, file_end, ANY | SINGLE, NULL,
@@ -2817,14 +2886,15 @@ static const struct device {
 	/* The policies differ in what becomes of pages when a primary comes. */
 	{ "disk, put-back", disk_begin, disk_end, ANY | SINGLE | KIB64, PUT_BACK,
 	  { tests, steps_tests, more_tests, off_tests, dirty_tests, settings_tests,
-	    back_tests } },
+	    back_tests, traced_tests } },
 	{ "disk, write-back", disk_begin, disk_end, ANY | SINGLE, WRITE_BACK,
-	  { steps_tests, dirty_tests, back_tests } },
+	  { steps_tests, dirty_tests, back_tests, traced_tests } },
 	{ "disk, move-aside", disk_begin, disk_end, ANY | SINGLE | MIB2, MOVE_ASIDE,
-	  { steps_tests, dirty_tests, move_aside_tests } },
+	  { steps_tests, dirty_tests, move_aside_tests, traced_tests } },
 	{ "disk, all policies", disk_begin, disk_end, ANY | SINGLE, PUT_BACK, { switch_tests } },
 	{ "zram", zram_begin, zram_end, ALL, NULL,
-	  { tests, steps_tests, through_tests, more_tests, off_tests, zram_tests } },
+	  { tests, steps_tests, through_tests, more_tests, off_tests, zram_tests,
+	    traced_tests } },
 	{ "zram, put-back", zram_begin, zram_end, ANY | SINGLE, PUT_BACK, { never_tests } },
 	/* behind zram: see settings_restore() */
 	{ "zswap", zswap_begin, zswap_end, ANY | SINGLE, NULL, { zswap_tests } },
