@@ -65,7 +65,8 @@ _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
 _RENTAL = replace(_USUAL, policy="rental")
 _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
 _ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs generations heap"
-_ANY += " io_uring kpageflags ksm loop nullblk poison squashfs swap thp userfaultfd xfs zram zswap"
+_ANY += " io_uring kpageflags ksm loop nullblk poison squashfs swap thp tracing userfaultfd xfs"
+_ANY += " zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _BY_OPTION = {"FAILSLAB": "faults", "HIBERNATION": "hibernation"}  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")

@@ -332,6 +332,8 @@ void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 	gcma_count(g, what, 1);
 	if (what == GCMA_loads && atomic_read(&f->word) & GCMA_SWAP_BIT)
 		gcma_count(g, GCMA_loads_swap, 1);
+	if (what == GCMA_loads && trace_gcma_load_enabled())
+		trace_gcma_load(f->mapping, f->index, gcma_pfn(g, frame));
 	/* What is dirty is the owner's, whether a primary has come or not. */
 	if (want_init_on_free() && (dirty || gcma_enter(g, frame))) {
 		gcma_wipe(g, frame);
@@ -552,8 +554,6 @@ void gcma_put_all(void *copies, enum vm_event_item what)
 		struct gcma_frame *f = &g->frames[frame];
 
 		copies = f->shadow;
-		if (what == GCMA_loads && trace_gcma_load_enabled())
-			trace_gcma_load(f->mapping, f->index, gcma_pfn(g, frame));
 		gcma_put(g, frame, what);
 	}
 }

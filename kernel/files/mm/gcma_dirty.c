@@ -43,6 +43,7 @@
 #include <linux/swapops.h>
 #include <linux/writeback.h>
 #include <linux/zswap.h>
+#include <trace/events/gcma.h>
 
 #include "gcma.h"
 #include "internal.h"
@@ -183,9 +184,14 @@ static void *gcma_dirty_own(struct gcma *g, struct address_space *mapping, pgoff
 	return entry;
 }
 
+static unsigned long gcma_frame_pfn(const struct gcma *g, u32 frame)
+{
+	return g->base_pfn + frame;
+}
+
 static struct page *gcma_frame_page(const struct gcma *g, u32 frame)
 {
-	return pfn_to_page(g->base_pfn + frame);
+	return pfn_to_page(gcma_frame_pfn(g, frame));
 }
 
 /* Copy all pages of a folio, or none. Returns the copies, as gcma_copy_page(). */
@@ -206,6 +212,7 @@ static void *gcma_dirty_copy(struct address_space *mapping, struct folio *folio)
 		}
 		gcma_rd_entry(entry, &frame);
 		gcma_copy_data(gcma_frame_page(g, frame), folio_page(folio, i));
+		trace_gcma_copy(mapping, index + i, gcma_frame_pfn(g, frame));
 		copies = entry;
 	}
 	return copies;
@@ -404,6 +411,7 @@ bool gcma_dirty_load(struct address_space *mapping, struct folio *folio, pgoff_t
 		flush_dcache_folio(folio);
 		folio_mark_uptodate(folio);
 		folio_set_dirty(folio);
+		trace_gcma_fill(mapping, index, gcma_frame_pfn(g, frame));
 	}
 	gcma_disown(g, frame);
 	return true;
@@ -479,6 +487,8 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	xas_unlock_irq(&xas);
 	if (what != GCMA_moved_aside)
 		gcma_put(g, to, GCMA_refused_busy);
+	else
+		trace_gcma_move_aside(mapping, index, gcma_frame_pfn(g, to));
 	gcma_put(g, from, what);
 	return 0;
 }
@@ -567,6 +577,8 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 	}
 	folio_set_reclaim(folio);
 	gcma_count(g, GCMA_written_back, 1);
+	trace_gcma_write_back(swap_address_space(folio->swap), swap_cache_index(folio->swap),
+			      folio_pfn(folio));
 	/* Else it unlocks it. */
 	if (swap_writepage(&folio->page, &wbc) == AOP_WRITEPAGE_ACTIVATE)
 		folio_unlock(folio);
@@ -621,8 +633,11 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 		return gcma_slot_held(slot) ? -EAGAIN : -ENOMEM;
 	if (fresh) {
 		/* Unless the slot has something else by now */
-		if (folio_test_dirty(folio))
+		if (folio_test_dirty(folio)) {
 			gcma_count(g, GCMA_put_back, 1);
+			trace_gcma_put_back(swap_address_space(slot), swap_cache_index(slot),
+					    folio_pfn(folio));
+		}
 		if (write && folio_test_uptodate(folio))
 			gcma_write_back(g, folio);
 		else

@@ -69,6 +69,30 @@ DEFINE_EVENT(gcma_tenant, gcma_load,
 	TP_ARGS(mapping, index, pfn)
 );
 
+/* A page that was nowhere else made way for a primary: it is in this frame now. */
+DEFINE_EVENT(gcma_tenant, gcma_move_aside,
+
+	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
+
+	TP_ARGS(mapping, index, pfn)
+);
+
+/* The same, behind gcma_load: it is in this page of the swap cache. */
+DEFINE_EVENT(gcma_tenant, gcma_put_back,
+
+	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
+
+	TP_ARGS(mapping, index, pfn)
+);
+
+/* The same, behind gcma_put_back: the device is to have it, too. */
+DEFINE_EVENT(gcma_tenant, gcma_write_back,
+
+	TP_PROTO(struct address_space *mapping, pgoff_t index, unsigned long pfn),
+
+	TP_ARGS(mapping, index, pfn)
+);
+
 #endif /* _TRACE_GCMA_H */
 
 /* This part must be outside protection */

@@ -205,9 +205,9 @@ void skip(const char *fmt, ...)
 static const char * const resources[] = {
 	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "coloring",
 	"debugfs", "dirty", "encryption", "erofs", "ext4", "f2fs", "faults", "gcma",
-	"generations", "heap", "hibernation", "hugetlb", "io_uring", "kpageflags", "ksm", "loop", "nullblk", "poison",
-	"policy", "rental", "sample", "squashfs", "swap", "thp", "userfaultfd", "xfs", "zram",
-	"zswap",
+	"generations", "heap", "hibernation", "hugetlb", "io_uring", "kpageflags", "ksm",
+	"loop", "nullblk", "poison", "policy", "rental", "sample", "squashfs", "swap", "thp",
+	"tracing", "userfaultfd", "xfs", "zram", "zswap",
 };
 
 static bool is_resource(const char *word)
@@ -398,6 +398,48 @@ bool prepare_faults(void)
 void fail_allocations(bool on)
 {
 	MUST(pwrite(make_it_fail, on ? "1" : "0", 1, 0));
+}
+
+/* Tracepoints: Documentation/trace/events.rst */
+
+#define TRACING	"/sys/kernel/tracing/"
+
+void events_begin(const char *system)
+{
+	char path[128];
+
+	if (access(TRACING "trace", F_OK))
+		mount("tracefs", TRACING, "tracefs", 0, NULL);
+	snprintf(path, sizeof(path), TRACING "events/%s/enable", system);
+	/* opening it so empties it */
+	close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
+	if (write_file(path, "1"))
+		lack("tracing", "no %s (CONFIG_EVENT_TRACING)", path);
+}
+
+unsigned long events(const char *name, bool (*is)(const char *fields))
+{
+	FILE *trace = fopen(TRACING "trace", "re");
+	char line[512], word[64], *found;
+	unsigned long number = 0;
+
+	if (!trace)
+		fail(TRACING "trace: %s", strerror(errno));
+	snprintf(word, sizeof(word), ": %s: ", name);
+	while (fgets(line, sizeof(line), trace)) {
+		found = strstr(line, word);
+		number += found && is(found + strlen(word));
+	}
+	fclose(trace);
+	return number;
+}
+
+void events_end(const char *system)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), TRACING "events/%s/enable", system);
+	MUST(write_file(path, "0"));
 }
 
 /* Areas */

@@ -94,6 +94,14 @@ u64 random_below(u64 *state, u64 limit);
 bool prepare_faults(void);
 void fail_allocations(bool on);
 
+/*
+ * Tracepoints. events_begin() turns those of a system on and forgets what was traced before;
+ * events() counts those of a name since then whose fields are as @is says.
+ */
+void events_begin(const char *system);
+unsigned long events(const char *name, bool (*is)(const char *fields));
+void events_end(const char *system);
+
 /* The areas. counter() is the sum over all gcma areas, 0 without one. */
 #define CMA_SYSFS	"/sys/kernel/mm/cma"
 #define CMA_DEBUGFS	"/sys/kernel/debug/cma"

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "../cma/cma_util.h"
@@ -294,6 +296,40 @@ static void few_are_read_over(void)
 		fail("%lu pages were loaded one by one", loads);
 }
 
+static struct stat status;
+
+static bool is_of_the_file(const char *fields)
+{
+	unsigned long ino, index, pfn;
+	unsigned int maj, min;
+
+	return sscanf(fields, "dev=%u:%u ino=%lx index=%lu pfn=0x%lx", &maj, &min, &ino, &index,
+		      &pfn) == 5 && maj == major(status.st_dev) && min == minor(status.st_dev) &&
+	       ino == status.st_ino && index < DATA_BYTES / page_size;
+}
+
+static void traced(void)
+{
+	static const char * const names[] = { "gcma_copy", "gcma_store", "gcma_fill", "gcma_load" };
+	unsigned long number;
+	int fd;
+
+	need_gcma();
+	need_volume(&volume);
+	events_begin("gcma");
+	fd = data_file();
+	MUST(fstat(fd, &status));
+	bring_all_to_area(fd);
+	by_read(fd, got);
+	events_end("gcma");
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
+		number = events(names[i], is_of_the_file);
+		if (number < DATA_BYTES / page_size)
+			fail("%lu of %lu pages were told by %s", number, DATA_BYTES / page_size,
+			     names[i]);
+	}
+}
+
 static const struct test {
 	void (*fn)(void);
 	enum need need;
@@ -313,6 +349,7 @@ static const struct test {
 	  .writes = true },
 	{ few_are_read_over, NEED_STORES,
 	  "few pages that are there are read with those that are not", .writes = true },
+	{ traced, NEED_LOADS, "evicted pages are told by tracepoints", .writes = true },
 	{ served_by_area, NEED_LOADS, "all is loaded and nothing read from the disk",
 	  .ways = true },
 };

@@ -36,12 +36,13 @@ static unsigned int pages;	/* of the memory that is tested */
 static const struct policy {
 	const char *name;
 	const char *counter;
+	const char *event;
 	bool stay;	/* in the area, as long as there are frames */
 	bool written;
 } policies[] = {
-	{ "write-back", "written_back", false, true },
-	{ "put-back", "put_back", false, false },
-	{ "move-aside", "moved_aside", true, false },
+	{ "write-back", "written_back", "gcma_write_back", false, true },
+	{ "put-back", "put_back", "gcma_put_back", false, false },
+	{ "move-aside", "moved_aside", "gcma_move_aside", true, false },
 };
 
 #define WRITE_BACK	(&policies[0])
@@ -186,6 +187,15 @@ static void disk_begin(void)
 		swap_begin(disk.dev, 0);
 }
 
+/* Half of the memory of a test finds a place there, if nobody else's does. */
+#define SMALL_PAGES	(MAX_PAGES / 2)
+
+static void small_begin(void)
+{
+	if (device_new(&disk, "disk", SMALL_PAGES * page_size))
+		swap_begin(disk.dev, 0);
+}
+
 static void disk_end(void)
 {
 	swap_end(disk.dev);
@@ -207,11 +217,14 @@ static void disks_end(void)
 	disk_end();
 }
 
-static void file_begin(unsigned int kind)
+static void file_begin(const char *name)
 {
+	const struct volume_kind *of = volume_kinds;
 	char path[48];
 
-	volume_open(&volume, &volume_kinds[kind]);
+	while (strcmp(of->name, name))
+		of++;
+	volume_open(&volume, of);
 	if (volume.loop < 0 || *volume.missing) {
 		snprintf(missing, sizeof(missing), "%s", volume.missing);
 		return;
@@ -225,7 +238,12 @@ static void file_begin(unsigned int kind)
 
 static void ext4_begin(void)
 {
-	file_begin(0);
+	file_begin("ext4");
+}
+
+static void xfs_begin(void)
+{
+	file_begin("xfs");
 }
 
 static void file_end(void)
@@ -620,17 +638,30 @@ static void unmapped(void)
 	memory_check();
 }
 
+/* What they only read is loaded for one of them, and is there for all. */
 static void forked(void)
 {
-	unsigned long loads = counter("loads_swap");
+	int begin[2], check[2], change[2];
+	unsigned long loads;
 	pid_t pids[4];
+	char byte;
 
+	MUST(pipe(begin));
+	MUST(pipe(check));
+	MUST(pipe(change));
 	memory_swapped(1);
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++) {
 		pids[i] = MUST(fork());
 		if (pids[i])
 			continue;
+		close(begin[1]);
+		close(change[1]);
+		if (MUST(read(begin[0], &byte, 1)) != 1)
+			_exit(EXIT_FAILURE);
 		memory_check();
+		MUST(write(check[1], &byte, 1));
+		if (MUST(read(change[0], &byte, 1)) != 1)
+			_exit(EXIT_FAILURE);
 		if (!shared) {
 			memory_write(i * 8, 8, 10 + i);
 			out(8);
@@ -638,6 +669,20 @@ static void forked(void)
 		memory_check();
 		_exit(EXIT_SUCCESS);
 	}
+	/* who finds an end closed knows that the other died */
+	close(check[1]);
+	loads_watch();
+	MUST(write(begin[1], "all of", ARRAY_SIZE(pids)));
+	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
+		if (MUST(read(check[0], &byte, 1)) != 1)
+			fail("a child saw other content");
+	memory_check();
+	loads_expect(pages);
+	loads = counter("loads_swap") - loads_begin;
+	if (loads > pages + pages / 16)
+		fail("%lu loads of %u pages that %zu processes share", loads, pages,
+		     ARRAY_SIZE(pids) + 1);
+	MUST(write(change[1], "all of", ARRAY_SIZE(pids)));
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++) {
 		int status;
 
@@ -646,8 +691,6 @@ static void forked(void)
 			fail("a child saw other content");
 	}
 	memory_check();
-	loads = counter("loads_swap") - loads;
-	diag("%lu loads", loads);
 }
 
 static bool is_zram(void)
@@ -1780,10 +1823,8 @@ static unsigned long parts(unsigned int nr)
 }
 
 /* There are frames for them above a primary that takes theirs. */
-static void swapped_to_the_middle(void)
+static void all_but_the_middle(void)
 {
-	memory_new();
-	memory_write(0, pages, 1);
 	/* the lowest part that is free, each time */
 	for (unsigned int i = 0; i < PARTS; i++)
 		must_take(parts(1));
@@ -1791,6 +1832,13 @@ static void swapped_to_the_middle(void)
 		close(buffers[MIDDLE + i]);
 		buffers[MIDDLE + i] = -1;
 	}
+}
+
+static void swapped_to_the_middle(void)
+{
+	memory_new();
+	memory_write(0, pages, 1);
+	all_but_the_middle();
 	swap_out();
 	give_back();
 	dirty_expect(nearly(pages), NO_LIMIT);
@@ -1851,6 +1899,24 @@ static void push_past_the_area(void)
 	}
 }
 
+static void leave_frames(unsigned long nr)
+{
+	struct area area;
+
+	need_area(&area);
+	must_take(area_free(&area) - nr);
+}
+
+/* A store looks at a few frames only, which may all be a primary's: the next one finds others. */
+static bool fill_frames(unsigned long nr)
+{
+	for (int tries = 0; counter("tenants_swap") < nr && tries < 100; tries++) {
+		memory_write(0, pages, 1);
+		push_past_the_area();
+	}
+	return counter("tenants_swap") >= nr;
+}
+
 static void taken_again_and_again(void)
 {
 	memory_new();
@@ -1865,6 +1931,63 @@ static void taken_again_and_again(void)
 		memory_check();
 		give_back();
 	}
+}
+
+/* Another one, who wants as many slots and frames as there are */
+static void hog(void)
+{
+	size_t bytes = MAX_PAGES * page_size;
+	char *own = page_buffer(bytes), *page = page_buffer(page_size);
+
+	/* else he holds them, too */
+	give_back();
+	for (unsigned int version = 1;; version = version % 0xffff + 1) {
+		stamp(own, 0, bytes, OTHER_ID, version);
+		madvise(own, bytes, MADV_PAGEOUT);
+		for (size_t at = 0; at < bytes; at += page_size) {
+			stamp(page, at, page_size, OTHER_ID, version);
+			expect("a page of another process", at, own + at, page, page_size);
+		}
+	}
+}
+
+#define FEW_FRAMES	(SMALL_PAGES / 4)
+
+/* Neither a slot nor a frame is free: they are in swap, in the area, or stay where they are. */
+static void all_is_full(void)
+{
+	unsigned long swapped;
+	pid_t pid;
+
+	pages = MAX_PAGES;
+	memory_new();
+	leave_frames(FEW_FRAMES);
+	/* Frames first: while all slots are full reclaim evicts no page that was written. */
+	pages = SMALL_PAGES / 2;
+	if (!fill_frames(nearly(FEW_FRAMES)))
+		fail("%lu of %u frames are full", counter("tenants_swap"), FEW_FRAMES);
+	memory_write(pages, MAX_PAGES - pages, 1);
+	pages = MAX_PAGES;
+	push_past_the_area();
+	swapped = swapped_bytes() / page_size;
+	if (swapped > SMALL_PAGES || swapped < nearly(SMALL_PAGES))
+		fail("%lu of %u slots are full", swapped, SMALL_PAGES);
+	if (policy)
+		dirty_expect(nearly(FEW_FRAMES), FEW_FRAMES);
+	memory_check();
+	pid = background(hog);
+	for (unsigned int version = 2; version < 8; version++) {
+		memory_write(version % 2, pages - 1, version);
+		push_past_the_area();
+		if (version % 3 == 0)
+			must_take(FEW_FRAMES);
+		memory_check();
+		if (version % 3 == 0) {
+			give_back();
+			leave_frames(FEW_FRAMES);
+		}
+	}
+	stop(pid);
 }
 
 /* There is no memory for what is in the way of primaries, who get what they can. */
@@ -1899,11 +2022,79 @@ static void group_new(char letter)
 	group_enter();
 }
 
-static void group_leave(void)
+/* What it was charged for it stays charged for. */
+static void group_go(void)
 {
 	MUST(write_file(CGROUP_ROOT "/cgroup.procs", "%d", getpid()));
 	close(group_stat);
+}
+
+static void group_leave(void)
+{
+	group_go();
 	MUST(rmdir(group));
+}
+
+/* Memory of the group that reclaim can have at once */
+static void group_spare(size_t bytes)
+{
+	char *spare;
+
+	group_enter();
+	spare = page_buffer(bytes);
+	memset(spare, 1, bytes);
+	MUST(madvise(spare, bytes, MADV_FREE));
+	group_go();
+}
+
+/*
+ * The group of the pages has no memory for them: they are moved aside. No frame is left either:
+ * the allocation fails, and they stay. At last there is memory, but has to be reclaimed.
+ */
+static void no_way_but(void)
+{
+	unsigned long tenants, moved, back;
+
+	pages = MAX_PAGES;
+	memory_new();
+	group_new('a');
+	memory_write(0, pages, 1);
+	all_but_the_middle();
+	group_out();
+	give_back();
+	group_go();
+	tenants = counter("tenants_dirty");
+	group_set("memory.max", 0);
+	moved = counter("moved_aside");
+	back = counter("put_back");
+	must_take(parts(MIDDLE + MIDDLE_PARTS));
+	moved = counter("moved_aside") - moved;
+	back = counter("put_back") - back;
+	if (tenants < nearly(pages) || moved < nearly(tenants) || back > pages / 16)
+		fail("of %lu pages %lu were moved aside, %lu put back", tenants, moved, back);
+
+	tenants = counter("tenants_dirty");
+	if (take_pages(parts(PARTS - MIDDLE - MIDDLE_PARTS)))
+		fail("a primary got the frames of %lu pages that are nowhere else", tenants);
+	dirty_expect(tenants, tenants);
+
+	group_set("memory.max", MIB(64));
+	group_spare(2 * BYTES);
+	group_set("memory.max", group_number("memory.current") - BYTES / 4);
+	back = counter("put_back");
+	moved = group_event("memory.events", "max");
+	must_take(parts(PARTS - MIDDLE - MIDDLE_PARTS));
+	back = counter("put_back") - back;
+	moved = group_event("memory.events", "max") - moved;
+	if (back < nearly(tenants) || !moved)
+		fail("of %lu pages %lu were put back; the group was at its limit %lu times",
+		     tenants, back, moved);
+	dirty_expect(0, 0);
+	give_back();
+	group_set("memory.max", MIB(64));
+	memory_check();
+	memory_gone();
+	rmdir(group);
 }
 
 #define GROUP_GOES_US	500000	/* until nothing is charged to a group any more */
@@ -2371,6 +2562,154 @@ static void refault(void)
 		fail("%lu refaults of %lu pages that were read", refaults, reads);
 }
 
+static bool have_generations(void)
+{
+	char word[32];
+
+	return read_word("/sys/kernel/mm/lru_gen/enabled", word, sizeof(word)) &&
+	       strtoul(word, NULL, 16) & 1;
+}
+
+/*
+ * cachestat(2) asks for the shadows of what tmpfs has in swap: those behind the tenants. It takes
+ * their generations for those of pages of files.
+ */
+static void recently(void)
+{
+	size_t room = 4 * BYTES;
+	struct cachestat state;
+	char *resident;
+
+	memory_swapped(1);
+	/* a working set: what went was there as lately as its pages were */
+	resident = page_buffer(room);
+	memset(resident, 1, room);
+	flush_statistics();
+	page_cache_state(file, &state);
+	if (counter("tenants_swap") < nearly(pages) || state.nr_evicted != pages ||
+	    (state.nr_recently_evicted < nearly(pages) && !have_generations()))
+		fail("%lu tenants, %llu of %u pages were evicted, %llu of them lately",
+		     counter("tenants_swap"), state.nr_evicted, pages,
+		     state.nr_recently_evicted);
+	memory_check();
+}
+
+/* Swapped out a second time, and a third: the first ones' frames are taken for it. */
+static void others_swapped_out(void)
+{
+	char *first = memory;
+
+	for (int i = 0; i < 2; i++) {
+		memory = memory_map();
+		memory_write(0, pages, 1);
+		swap_out();
+	}
+	memory = first;
+}
+
+static void refaults_expect(bool known)
+{
+	unsigned long refaults = vm_event("workingset_refault_anon");
+	unsigned long reads = vm_event("pswpin");
+
+	memory_check();
+	flush_statistics();
+	reads = vm_event("pswpin") - reads;
+	refaults = vm_event("workingset_refault_anon") - refaults;
+	if (reads < pages / 2 ||
+	    (known ? refaults < reads - reads / 8 : refaults > reads / 8))
+		fail("%lu refaults of %lu pages that were read", refaults, reads);
+}
+
+/*
+ * Who does not go through the swap cache finds the entry of a tenant that is gone. If it made
+ * room for others they tell when it went, but with generations; if it was for a primary, nobody
+ * does.
+ */
+static void refault_past_the_cache(void)
+{
+	unsigned long recycles;
+
+	memory_new();
+	leave_frames(2 * pages);
+	if (!fill_frames(nearly(pages)))
+		fail("%lu tenants of %u pages", counter("tenants_swap"), pages);
+	recycles = counter("recycles");
+	others_swapped_out();
+	recycles = counter("recycles") - recycles;
+	if (recycles < nearly(pages))
+		fail("%lu tenants of %u pages made room", recycles, pages);
+	refaults_expect(!have_generations());
+	give_back();
+	memory_write(0, pages, 2);
+	swap_out();
+	take(true);
+	give_back();
+	refaults_expect(false);
+}
+
+static unsigned long first_pfn, area_pages;
+
+/* What events say of swapped-out pages: 0:0, and no inode */
+static bool swapped_pfn(const char *fields, unsigned long *pfn)
+{
+	unsigned int major, minor;
+	unsigned long ino, index;
+
+	return sscanf(fields, "dev=%u:%u ino=%lx index=%lu pfn=0x%lx", &major, &minor, &ino, &index,
+		      pfn) == 5 && !major && !minor && !ino;
+}
+
+static bool in_the_area(const char *fields)
+{
+	unsigned long pfn;
+
+	return swapped_pfn(fields, &pfn) && pfn - first_pfn < area_pages;
+}
+
+static bool in_memory(const char *fields)
+{
+	unsigned long pfn;
+
+	return swapped_pfn(fields, &pfn) && pfn - first_pfn >= area_pages;
+}
+
+static void traced(void)
+{
+	static const char * const names[] = { "gcma_copy", "gcma_store", "gcma_fill", "gcma_load" };
+	unsigned long tenants, number;
+	struct area area;
+
+	need_swap();
+	need_area(&area);
+	first_pfn = area_debug(&area, "base_pfn");
+	area_pages = area.pages;
+	memory_new();
+	events_begin("gcma");
+	memory_write(0, pages, 1);
+	swap_out();
+	memory_check();
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
+		number = events(names[i], in_the_area);
+		if (number < nearly(pages) || events(names[i], in_memory))
+			fail("%lu of %u pages were told by %s", number, pages, names[i]);
+	}
+	if (policy) {
+		memory_write(0, pages, 2);
+		all_but_the_middle();
+		swap_out();
+		give_back();
+		tenants = counter("tenants_dirty");
+		must_take(parts(MIDDLE + MIDDLE_PARTS));
+		number = events(policy->event, policy->stay ? in_the_area : in_memory);
+		if (tenants < nearly(pages) || number < nearly(tenants))
+			fail("%lu of %lu pages were told by %s", number, tenants, policy->event);
+		give_back();
+		memory_check();
+	}
+	events_end("gcma");
+}
+
 struct test {
 	void (*fn)(void);
 	unsigned int kinds;
@@ -2438,6 +2777,12 @@ static const struct test dirty_tests[] = {
 	{}
 };
 
+/* As put-back does write-back */
+static const struct test back_tests[] = {
+	{ no_way_but, ANY | SINGLE, NEED_STORES, "go the other way, or stay, without memory" },
+	{}
+};
+
 static const struct test move_aside_tests[] = {
 	{ no_frame_left, ANY | SINGLE | LARGE, NEED_STORES, "are put back if no frame is left" },
 	{}
@@ -2479,15 +2824,28 @@ static const struct test failing_dirty_tests[] = {
 	{}
 };
 
+static const struct test traced_tests[] = {
+	{ traced, ANY | SINGLE, NEED_LOADS, "are told by tracepoints" },
+	{}
+};
+
+static const struct test small_tests[] = {
+	{ all_is_full, ANY | SINGLE, NEED_LOADS, "are right when swap and the area are full" },
+	{}
+};
+
 static const struct test disk_tests[] = {
 	{ read_in_blocks, ANON | SINGLE, NEED_LOADS, "are read ahead as without the area" },
 	{ read_over, ANON | SINGLE, NEED_STORES, "are read with those between them" },
 	{ refault, ANY | SINGLE, NEED_STORES, "are refaults when a primary took them" },
+	{ recently, TMPFS | SINGLE, NEED_LOADS, "were there lately" },
 	{}
 };
 
 static const struct test zram_tests[] = {
 	{ large_loads, ANON | KIB64, NEED_LOADS, "come back as they are at the first touch" },
+	{ refault_past_the_cache, ANON | SINGLE, NEED_STORES,
+	  "are refaults when others took their frames" },
 	{}
 };
 
@@ -2514,24 +2872,29 @@ static const struct device {
 	void (*end)(void);
 	unsigned int kinds;		/* what it takes as it is */
 	const struct policy *policy;
-	const struct test *tests[6];
+	const struct test *tests[8];
 } devices[] = {
 	{ "disk", disk_begin, disk_end, ALL, NULL,
-	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests } },
+	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests,
+	    traced_tests } },
 	{ "two disks", disks_begin, disks_end, ANY | SINGLE, NULL,
 	  { tests, steps_tests, through_tests } },
 	{ "a file on ext4", ext4_begin, file_end, ANY | SINGLE, NULL,
 	  { tests, steps_tests, through_tests } },
+	{ "a file on xfs", xfs_begin, file_end, ANY | SINGLE, NULL,
+	  { tests, steps_tests, through_tests } },
 	/* The policies differ in what becomes of pages when a primary comes. */
 	{ "disk, put-back", disk_begin, disk_end, ANY | SINGLE | KIB64, PUT_BACK,
-	  { tests, steps_tests, more_tests, off_tests, dirty_tests, settings_tests } },
+	  { tests, steps_tests, more_tests, off_tests, dirty_tests, settings_tests,
+	    back_tests, traced_tests } },
 	{ "disk, write-back", disk_begin, disk_end, ANY | SINGLE, WRITE_BACK,
-	  { steps_tests, dirty_tests } },
+	  { steps_tests, dirty_tests, back_tests, traced_tests } },
 	{ "disk, move-aside", disk_begin, disk_end, ANY | SINGLE | MIB2, MOVE_ASIDE,
-	  { steps_tests, dirty_tests, move_aside_tests } },
+	  { steps_tests, dirty_tests, move_aside_tests, traced_tests } },
 	{ "disk, all policies", disk_begin, disk_end, ANY | SINGLE, PUT_BACK, { switch_tests } },
 	{ "zram", zram_begin, zram_end, ALL, NULL,
-	  { tests, steps_tests, through_tests, more_tests, off_tests, zram_tests } },
+	  { tests, steps_tests, through_tests, more_tests, off_tests, zram_tests,
+	    traced_tests } },
 	{ "zram, put-back", zram_begin, zram_end, ANY | SINGLE, PUT_BACK, { never_tests } },
 	/* behind zram: see settings_restore() */
 	{ "zswap", zswap_begin, zswap_end, ANY | SINGLE, NULL, { zswap_tests } },
@@ -2540,6 +2903,15 @@ static const struct device {
 	{ "a failing disk", failing_begin, failing_end, ANY | SINGLE, NULL, { failing_tests } },
 	{ "a failing disk, write-back", failing_begin, failing_end, ANY | SINGLE, WRITE_BACK,
 	  { failing_dirty_tests } },
+	{ "a failing disk, put-back", failing_begin, failing_end, ANY | SINGLE, PUT_BACK,
+	  { failing_dirty_tests } },
+	{ "a failing disk, move-aside", failing_begin, failing_end, ANY | SINGLE, MOVE_ASIDE,
+	  { failing_dirty_tests } },
+	{ "a small disk", small_begin, disk_end, ANY | SINGLE, NULL, { small_tests } },
+	{ "a small disk, put-back", small_begin, disk_end, ANY | SINGLE, PUT_BACK,
+	  { small_tests } },
+	{ "a small disk, move-aside", small_begin, disk_end, ANY | SINGLE, MOVE_ASIDE,
+	  { small_tests } },
 };
 
 /* On slow kernels each test has one of the devices that it is for. */

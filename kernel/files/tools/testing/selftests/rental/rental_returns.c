@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -937,11 +938,65 @@ static void small_group(void)
 	none_slipped();
 }
 
+/* What is traced */
+
+static struct stat status;		/* of the file */
+static unsigned long replaced;		/* pages of its */
+
+static bool is_replaced(const char *fields)
+{
+	unsigned long ino, index, from, to;
+	unsigned int maj, min, order;
+
+	if (sscanf(fields, "dev=%u:%u ino=%lx index=%lu pfn=0x%lx to=0x%lx order=%u", &maj, &min,
+		   &ino, &index, &from, &to, &order) != 7 || maj != major(status.st_dev) ||
+	    min != minor(status.st_dev) || ino != status.st_ino || !in_area(from) || in_area(to))
+		return false;
+	replaced += 1ul << order;
+	return true;
+}
+
+static bool is_return(const char *fields)
+{
+	unsigned long long ns;
+	unsigned long frame, count;
+	char name[64];
+	int ret;
+
+	return sscanf(fields, "area=%63s frame=%lu count=%lu ret=%d ns=%llu", name, &frame, &count,
+		      &ret, &ns) == 5 && !strcmp(name, area.name) && !ret &&
+	       frame + count <= area.pages && ns;
+}
+
+static void traced(void)
+{
+	size_t bytes = MIB(2), written = bytes / 2;
+	char *content = page_buffer(written);
+	int fd;
+
+	set_up("lazy");
+	fd = file_lent(&volume, "file", 1, bytes);
+	MUST(fstat(fd, &status));
+	stamp(content, 0, written, 1, 1);
+	events_begin("rental");
+	for (size_t at = 0; at < written; at += page_size)
+		pwrite_all(fd, content + at, page_size, at);
+	close(take_all());
+	events_end("rental");
+	events("rental_replace", is_replaced);
+	if (replaced < pages_in(written))
+		fail("%lu of %zu pages were told by rental_replace", replaced, pages_in(written));
+	if (!events("rental_return", is_return))
+		fail("rental_return told nothing of a primary that took the area");
+	file_check(fd, 1, bytes);
+}
+
 static const struct test {
 	void (*fn)(void);
 	const char *name;
 	bool few;		/* not on every filesystem */
 } tests[] = {
+	{ traced, "what is replaced, and a return, are told by tracepoints", true },
 	{ clean_pages, "a primary takes clean pages, mapped and not", false },
 	{ mlocked_pages, "a primary takes mlocked pages, which stay in memory", false },
 	{ pages_of_a_group, "a primary takes pages of a memory cgroup", false },
