@@ -63,6 +63,7 @@ def slow(kernel: Kernel) -> bool:
 
 _USUAL = Machine(memory_mib=512, cpus=2, area_mib=64, policy="gcma")
 _RENTAL = replace(_USUAL, policy="rental")
+_LOW = replace(_RENTAL, args=("cma=64M@96M",))  # in the lower half, where compaction comes by
 _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
 _ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs generations heap"
 _ANY += " io_uring kpageflags ksm loop nullblk poison squashfs swap thp tracing userfaultfd xfs"
@@ -98,7 +99,7 @@ ROUNDS = (
     ),
     Round(
         "rental",
-        _RENTAL,
+        _LOW,
         f"{_ANY} policy rental sample",
         ("rental_*", "gcma_fsx"),
         _GENERATIONS.format("n"),

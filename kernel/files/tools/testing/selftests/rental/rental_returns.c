@@ -729,6 +729,80 @@ static void pinned_by_splice(void)
 	refused_for_pin(false);
 }
 
+/* Compaction */
+
+#define COMPACT		"/proc/sys/vm/compact_memory"
+#define SCATTERED	4	/* one of so many pages is in use */
+#define LEFT_KIB	(32 << 10)	/* while they all are */
+
+/* Has pages all over memory, and leaves room between them. */
+static void child_scatters(void)
+{
+	size_t bytes = (memory_kib("MemFree:") - LEFT_KIB) * KIB(1) / page_size * page_size;
+	char *mem = page_buffer(bytes);
+
+	write_file("/proc/self/oom_score_adj", "1000");
+	MUST(madvise(mem, bytes, MADV_NOHUGEPAGE));
+	for (size_t off = 0; off < bytes; off += page_size)
+		mem[off] = 1;
+	for (size_t off = 0; off < bytes; off += page_size)
+		if (off / page_size % SCATTERED)
+			MUST(madvise(mem + off, page_size, MADV_DONTNEED));
+	tell_parent();
+	for (;;)
+		pause();
+}
+
+/* Does the area lie in the lower half of its zone? */
+static bool area_low(void)
+{
+	unsigned long end = area_debug(&area, "base_pfn") + area.pages, spanned = 0, nr;
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	char line[128];
+	bool low = false;
+
+	if (!file)
+		fail("/proc/zoneinfo: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, " spanned %lu", &nr) == 1)
+			spanned = nr;
+		else if (sscanf(line, " start_pfn: %lu", &nr) == 1 && nr < end)
+			low = end < nr + spanned / 2;
+	}
+	fclose(file);
+	return low;
+}
+
+/*
+ * What is in use at the beginning of a zone moves to the room at its end, but not into blocks that
+ * are free as a whole, until all that is left of that lies before it: at three quarters of a zone
+ * where one of four pages is in use.
+ */
+static void compacted(void)
+{
+	size_t bytes = MIB(8), pages = pages_in(bytes);
+	u64 *before = page_buffer(pages * sizeof(u64)), *after = page_buffer(pages * sizeof(u64));
+	pid_t pid;
+	int fd;
+
+	set_up("lazy");
+	if (!area_low())
+		skip("compaction does not come to the area");
+	close(take_all());
+	fd = file_lent(&volume, "file", 1, bytes);
+	pid = child_that(child_scatters, -1, 0);
+	find_pages(fd, before, pages);
+	MUST(-!!write_file(COMPACT, "1"));
+	find_pages(fd, after, pages);
+	stop(pid);
+	for (size_t i = 0; i < pages; i++)
+		if (after[i] != before[i])
+			fail("page %zu of %zu was in frame 0x%llx, and is in 0x%llx", i, pages,
+			     (unsigned long long)before[i], (unsigned long long)after[i]);
+	file_check(fd, 1, bytes);
+	none_slipped();
+}
+
 /* A driver whose device has its place in memory */
 
 static unsigned long lent_between(const u64 *pfns, size_t pages, unsigned long first,
@@ -1007,6 +1081,7 @@ static const struct test {
 	{ adaptive_makes_room_behind, "room is made of more than the oldest generation", true },
 	{ pinned_by_vmsplice, "a page in a pipe, by vmsplice(), is found before others go", true },
 	{ pinned_by_splice, "a page in a pipe, by splice(), is found before others go", true },
+	{ compacted, "compaction leaves lent pages where they are", true },
 	{ driver_opens, "a driver takes its place, and nothing beside it", true },
 	{ driver_refused, "a driver is refused what is not there, or taken", true },
 	{ lazy_migration, "pages that were to be evicted are lent frames", true },
