@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from lab import plots
-from lab.dram import recording
 from lab.dram.boards import BOARDS, DDR3, Board
 from lab.dram.model import Batches, Job, Measured
 from lab.dram.patterns import CHASE, RANDOM
-from lab.dram.recording import NODE_MIB, NODES, Pages, Pools, Wanted
+from lab.dram.recording import NODE_MIB, NODES, Pages, Wanted
 from lab.evals import camc_isolation, camc_schedule
 from lab.evals.camc_isolation import BANK, CONTROLLER, LOADS, PLACEMENTS, SAME, Case, Load
 
@@ -22,11 +21,20 @@ Scenarios = Mapping[str, Sequence[Wanted]]
 
 
 def handed_out(board: Board, wanted: Scenarios) -> dict[str, Sequence[Pages]]:
-    """The pages of an allocator that gives the lowest address first."""
-    size = NODE_MIB * recording.MIB_PAGES
-    pools = [range(node * size, node * size + POOL) for node in range(NODES)]
-    given = Pools(board.map, pools)
-    return {title: given.take(tasks) for title, tasks in wanted.items()}
+    """The pages of an allocator that gives the lowest address of the colors first."""
+    by_color: dict[int, list[int]] = {}
+    for node in range(NODES):
+        first = (node * NODE_MIB) << 8
+        for page in range(first, first + POOL):
+            by_color.setdefault(board.map.color(page), []).append(page)
+    given: dict[str, Sequence[Pages]] = {}
+    for title, tasks in wanted.items():
+        left = {color: iter(pages) for color, pages in by_color.items()}
+        given[title] = [
+            [next(left[task.colors[n % len(task.colors)]]) for n in range(task.pages)]
+            for task in tasks
+        ]
+    return given
 
 
 @pytest.fixture
@@ -160,14 +168,14 @@ def test_missed_deadlines_are_a_share_of_all_jobs() -> None:
 def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
     one = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
     told = {case: camc_isolation.Told(one, [one]) for case in camc_isolation.cases()}
-    outcome = camc_isolation.told_of({DDR3: told}, "how")
+    outcome = camc_isolation.told_of({DDR3: told})
     tasks = [Measured(jobs=[Job(0, 10), Job(100, None)]), Measured(jobs=[Job(0, None)])]
     results = {
         (where, share): tasks
         for where in camc_schedule.PLACEMENTS
         for share in camc_schedule.SHARES
     }
-    scheduled = camc_schedule.told_of(camc_schedule.Bench(DDR3, {}, {}), results, "how")
+    scheduled = camc_schedule.told_of(camc_schedule.Bench(DDR3, {}, {}), results)
     for tables, drawn in (outcome, scheduled):
         for table in tables:
             assert {len(row) for row in table.rows} == {len(table.columns)}
