@@ -89,7 +89,7 @@ CAMC = System(
     "camc",
     symbol="CONFIG_CAMC",
     fragments=("camc",),
-    suites={"camc": 10},
+    suites={"camc": 12},
     selftests="camc",
     parts={
         "camc": (
