@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The simulated evaluations of coloring: the shapes they are to show, and that they can fail."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
-from lab import plots
+from lab import build, plots
+from lab.boot import BootResult
+from lab.build import Kernel
 from lab.dram.boards import BOARDS, DDR3, Board
 from lab.dram.model import Batches, Job, Measured
 from lab.dram.patterns import CHASE, RANDOM
 from lab.dram.recording import NODE_MIB, NODES, Pages, Wanted
-from lab.evals import camc_isolation, camc_schedule
+from lab.errors import LabError
+from lab.evals import camc_isolation, camc_purity, camc_schedule
 from lab.evals.camc_isolation import BANK, CONTROLLER, LOADS, PLACEMENTS, SAME, Case, Load
+from lab.guests import Guest, Output
+from lab.machine import Machine
 
 FEW = 32  # pages of a task
 POOL = 16 * 1024  # pages of a node
@@ -181,3 +188,37 @@ def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
             assert {len(row) for row in table.rows} == {len(table.columns)}
         assert all("<svg" in plots.svg(plot) for plot in drawn)
         assert all("imulated" in words.title for words in (*tables, *drawn))
+
+
+# Purity
+
+
+def printed(**sections: str) -> Output:
+    kernel = Kernel(build.FLAVOURS["camc"], "6.12", Path(), {})
+    result = BootResult(
+        "", "", "", True, 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"]
+    )
+    return Output(Guest("first run, xfs", kernel, Machine(), ""), result, sections)
+
+
+def test_pages_of_a_first_run_are_those_that_come_out_of_files() -> None:
+    def said(text: int, wrong: int) -> str:
+        counts = {kind: {"right": 1, "wrong": 0} for kind in ("data", "file", "heap")}
+        return json.dumps({"kinds": {**counts, "text": {"right": text, "wrong": wrong}}})
+
+    output = printed(a=said(7, 2), b=said(0, 0))
+    found = camc_purity.first_counts(output, "a")
+    assert found == {"text": (7, 2), "data": (1, 0), "file": (1, 0)}
+    with pytest.raises(LabError, match="first run, xfs: b had no text in memory: did it start"):
+        camc_purity.first_counts(output, "b")
+
+
+def test_swap_that_was_not_used_shows_nothing() -> None:
+    pages = camc_purity.SWAP_PAGES
+    right = f"right {pages - 5}\nwrong 5\npswpin "
+    assert camc_purity.swapped_counts(printed(pages=f"{right}{2 * pages}\n")) == (
+        *(pages - 5, 5),
+        2 * pages,
+    )
+    with pytest.raises(LabError, match="only 9 pages were swapped in"):
+        camc_purity.swapped_counts(printed(pages=f"{right}9\n"))
