@@ -140,8 +140,8 @@ def library(context: Context) -> PartResult:
 
 
 def guests(context: Context) -> PartResult:
-    """pytest over both ways to boot."""
-    return _guests(context)
+    """pytest over both ways to boot; of memory coloring only, if the kernel is for that."""
+    return _guests(context, *(("-k", "test_camc_guests") if context.options.camc else ()))
 
 
 def groups(context: Context) -> PartResult:
@@ -314,11 +314,18 @@ class Part:
     kernel: bool = False  # it needs one
     quick: bool = False  # it is for whoever has just changed something
     special: bool = False  # it is what kernels of some tests are for
+    camc: bool = False  # of those, the ones with memory coloring
+
+    def runs(self, options: Options) -> bool:
+        """Without being asked for by its name."""
+        if options.quick and not self.quick:
+            return False
+        return self.special or not options.special or (self.camc and options.camc)
 
 
 # the longest first
 PARTS = {
-    "guests": Part(guests, 200, kernel=True),
+    "guests": Part(guests, 200, kernel=True, camc=True),
     "selftests": Part(kernel_selftests, 280, kernel=True, special=True),
     "models": Part(models, 60),
     "compactfit": Part(library, 60),
@@ -334,11 +341,7 @@ def selected(options: Options, only: str | None) -> list[str]:
         raise LabError(f"unknown part {only}: choose one of {', '.join(PARTS)}")
     if only:
         return [only]
-    return [
-        name
-        for name, part in PARTS.items()
-        if (part.quick or not options.quick) and (part.special or not options.special)
-    ]
+    return [name for name, part in PARTS.items() if part.runs(options)]
 
 
 def run(options: Options, only: str | None = None) -> list[PartResult]:

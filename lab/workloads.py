@@ -10,6 +10,7 @@ from pathlib import Path
 from lab import boot, paths, process
 
 UAPI = paths.KERNEL / "files/include/uapi"  # of our systems
+TOOLS = paths.KERNEL / "files/tools/mm"
 SOURCES = Path(__file__).parent / "guest"
 AREA = "/sys/kernel/mm/cma/reserved"  # the default area, the one that cma= makes
 DEBUG = "/sys/kernel/debug/cma/reserved"
@@ -48,11 +49,17 @@ def program(name: str) -> Path:
     return compiled(SOURCES / f"{name}.c")
 
 
-def compiled(source: Path) -> Path:
-    """The program of one C file and the headers beside it; made again if they changed."""
+def camc_tool() -> Path:
+    """The tool of memory coloring, as static."""
+    first, *others = sorted(TOOLS.glob("camc*.c"))
+    return compiled(first, *others)
+
+
+def compiled(source: Path, *others: Path) -> Path:
+    """The program of some C files and the headers beside them; made again if they changed."""
     flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread", f"-I{UAPI}"]
     headers = (*sorted(source.parent.glob("*.h")), *sorted(UAPI.rglob("*.h")))
-    content = b"".join(path.read_bytes() for path in (source, *headers))
+    content = b"".join(path.read_bytes() for path in (source, *others, *headers))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:12]
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)
@@ -60,7 +67,7 @@ def compiled(source: Path) -> Path:
     if target.exists():
         return target
     fresh = target.with_name(f"{target.name}.{os.getpid()}")
-    command = ["gcc", *flags, "-o", str(fresh), str(source), "-lm"]
+    command = ["gcc", *flags, "-o", str(fresh), str(source), *map(str, others), "-lm"]
     process.run(command, failure=f"{source.name} does not compile")
     fresh.rename(target)
     return target

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lab import boot, build, measure, workloads
+from lab import boot, build, measure, systems, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.dram import maps, recording
 from lab.dram.boards import BOARDS, Board
-from lab.dram.maps import PAGE_SHIFT, AddressMap
-from lab.dram.recording import HASHED, OPTERON, Pools, Wanted
+from lab.dram.maps import PAGE_SHIFT
+from lab.dram.recording import HASHED, OPTERON, Wanted
 from lab.errors import LabError
 from lab.guests import Guest, Output
 from lab.machine import Machine
@@ -219,55 +219,57 @@ def test_bad_recordings_are_refused(text: str, message: str) -> None:
     assert message in caught.value.message
 
 
-@pytest.fixture
-def opteron() -> AddressMap:
-    return maps.read(OPTERON)
-
-
-def test_pools_give_each_page_once_in_order_and_tell_when_they_are_empty(
-    opteron: AddressMap,
-) -> None:
-    pools = Pools(opteron, [[0, 1, 4, 2, 32, 33], [1 << 17, 1 + (1 << 17)]])
-    tasks = [Wanted(0, 2, (0,)), Wanted(0, 2, (0, 1)), Wanted(0, 2, (0, 32), nodes=(0, 1))]
-    assert pools.take(tasks) == [[0, 1], [4, 2], [32, 1 << 17]]
-    assert pools.take(tasks[:1]) == [[0, 1]]
-    with pytest.raises(LabError, match="the colors 0 have 1 pages left, 2 are wanted"):
-        pools.take([*tasks, Wanted(0, 2, (0,))])
-
-
-def test_a_page_of_another_color_is_told(opteron: AddressMap) -> None:
-    wanted = [Wanted(0, 2, (0,))]
-    recording.check(opteron, "title", wanted, [[0, 32]])
-    with pytest.raises(
-        LabError, match="1 of 2 pages of task 0 have another color, the first is page"
-    ):
-        recording.check(opteron, "title", wanted, [[0, 4]])
-    with pytest.raises(LabError, match="not every task has as many pages"):
-        recording.check(opteron, "title", wanted, [[0]])
-
-
 def a_kernel(symbol: str) -> Kernel:
-    return Kernel(build.FLAVOURS["prod"], "6.12", Path(), {recording.COLORED: symbol})
+    return Kernel(build.FLAVOURS["camc"], "6.12", Path(), {systems.CAMC.symbol: symbol})
 
 
 SCENARIOS = {"own": [Wanted(0, 2, (0,)), Wanted(1, 1, (1,))], "buddy": [Wanted(4, 1)]}
+OWN, BUDDY = "0 10 0 1\n0 11 20 1\n1 12 4 1\n", "0 10 77 1\n"
 
 
-@pytest.mark.parametrize("symbol", ["y", "n"])
-def test_a_kernel_that_colors_is_asked_for_colors(symbol: str) -> None:
-    kernel = a_kernel(symbol)
-    guest = recording.guest(lambda _: kernel, OPTERON, SCENARIOS)
-    colored = "section own\npages 0:2:local:colors=0 1:1:local:colors=1\n"
-    assert (colored in guest.script) == (symbol == "y")
-    assert ("section pools\n" in guest.script) == (symbol == "n")
+def recorded(**printed: str) -> recording.Recorded:
+    guest = recording.guest(lambda _: a_kernel("y"), OPTERON, SCENARIOS)
+    return recording.recorded(output(guest, {"buddy": BUDDY, **printed}), SCENARIOS)
+
+
+def test_the_kernel_is_asked_for_colors_and_what_it_gave_is_taken() -> None:
+    guest = recording.guest(lambda _: a_kernel("y"), OPTERON, SCENARIOS)
+    assert "section own\npages 0:2:local:colors=0 1:1:local:colors=1\n" in guest.script
     assert "section buddy\npages 4:1:local\n" in guest.script
-    printed = {
-        "pools": "0 10 0 1\n0 11 20 1\n0 12 4 2\n1 10 30000 1\n",
-        "own": "0 10 0 1\n0 11 20 1\n1 12 4 1\n",
-        "buddy": "0 10 77 1\n",
-    }
-    found = recording.recorded(output(guest, printed), OPTERON, SCENARIOS)
-    assert found == {"own": [[0, 0x20], [4]], "buddy": [[0x77]]}
+    assert recorded(own=OWN) == {"own": [[0, 0x20], [4]], "buddy": [[0x77]]}
+
+
+def test_the_kernel_with_coloring_is_built() -> None:
+    asked: list[str] = []
+
+    def kernels(flavour: str) -> Kernel:
+        asked.append(flavour)
+        return a_kernel("y")
+
+    recording.guest(kernels, OPTERON, SCENARIOS)
+    assert asked == ["camc"]
+    assert build.FLAVOURS["camc"].should_have(systems.CAMC)
+
+
+def test_a_kernel_without_coloring_is_refused() -> None:
+    with pytest.raises(LabError) as caught:
+        recording.guest(lambda _: a_kernel("n"), OPTERON, SCENARIOS)
+    assert caught.value.message == (
+        "the camc kernel has no CONFIG_CAMC, and only a kernel that has it gives tasks pages of"
+        " their colors"
+    )
+
+
+def test_pages_of_another_color_are_kept_and_counted() -> None:
+    assert recording.wrong(OPTERON, SCENARIOS, recorded(own=OWN)) == 0
+    wrong = recorded(own="0 10 0 1\n0 11 4 1\n1 12 8 1\n")
+    assert wrong["own"] == [[0, 4], [8]]
+    assert recording.wrong(OPTERON, SCENARIOS, wrong) == 2
+
+
+def test_a_task_that_lacks_pages_is_told() -> None:
+    with pytest.raises(LabError, match="own: not every task has as many pages"):
+        recorded(own="0 10 0 1\n1 12 4 1\n")
 
 
 def output(guest: Guest, sections: dict[str, str]) -> Output:

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The simulated evaluations of coloring: the shapes they are to show, and that they can fail."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
-from lab import plots
-from lab.dram import recording
+from lab import build, plots
+from lab.boot import BootResult
+from lab.build import Kernel
 from lab.dram.boards import BOARDS, DDR3, Board
 from lab.dram.model import Batches, Job, Measured
 from lab.dram.patterns import CHASE, RANDOM
-from lab.dram.recording import NODE_MIB, NODES, Pages, Pools, Wanted
-from lab.evals import camc_isolation, camc_schedule
+from lab.dram.recording import NODE_MIB, NODES, Pages, Wanted
+from lab.errors import LabError
+from lab.evals import camc_isolation, camc_purity, camc_schedule
 from lab.evals.camc_isolation import BANK, CONTROLLER, LOADS, PLACEMENTS, SAME, Case, Load
+from lab.guests import Guest, Output
+from lab.machine import Machine
 
 FEW = 32  # pages of a task
 POOL = 16 * 1024  # pages of a node
@@ -22,11 +28,20 @@ Scenarios = Mapping[str, Sequence[Wanted]]
 
 
 def handed_out(board: Board, wanted: Scenarios) -> dict[str, Sequence[Pages]]:
-    """The pages of an allocator that gives the lowest address first."""
-    size = NODE_MIB * recording.MIB_PAGES
-    pools = [range(node * size, node * size + POOL) for node in range(NODES)]
-    given = Pools(board.map, pools)
-    return {title: given.take(tasks) for title, tasks in wanted.items()}
+    """The pages of an allocator that gives the lowest address of the colors first."""
+    by_color: dict[int, list[int]] = {}
+    for node in range(NODES):
+        first = (node * NODE_MIB) << 8
+        for page in range(first, first + POOL):
+            by_color.setdefault(board.map.color(page), []).append(page)
+    given: dict[str, Sequence[Pages]] = {}
+    for title, tasks in wanted.items():
+        left = {color: iter(pages) for color, pages in by_color.items()}
+        given[title] = [
+            [next(left[task.colors[n % len(task.colors)]]) for n in range(task.pages)]
+            for task in tasks
+        ]
+    return given
 
 
 @pytest.fixture
@@ -160,16 +175,50 @@ def test_missed_deadlines_are_a_share_of_all_jobs() -> None:
 def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
     one = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
     told = {case: camc_isolation.Told(one, [one]) for case in camc_isolation.cases()}
-    outcome = camc_isolation.told_of({DDR3: told}, "how")
+    outcome = camc_isolation.told_of({DDR3: told})
     tasks = [Measured(jobs=[Job(0, 10), Job(100, None)]), Measured(jobs=[Job(0, None)])]
     results = {
         (where, share): tasks
         for where in camc_schedule.PLACEMENTS
         for share in camc_schedule.SHARES
     }
-    scheduled = camc_schedule.told_of(camc_schedule.Bench(DDR3, {}, {}), results, "how")
+    scheduled = camc_schedule.told_of(camc_schedule.Bench(DDR3, {}, {}), results)
     for tables, drawn in (outcome, scheduled):
         for table in tables:
             assert {len(row) for row in table.rows} == {len(table.columns)}
         assert all("<svg" in plots.svg(plot) for plot in drawn)
         assert all("imulated" in words.title for words in (*tables, *drawn))
+
+
+# Purity
+
+
+def printed(**sections: str) -> Output:
+    kernel = Kernel(build.FLAVOURS["camc"], "6.12", Path(), {})
+    result = BootResult(
+        "", "", "", True, 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"]
+    )
+    return Output(Guest("first run, xfs", kernel, Machine(), ""), result, sections)
+
+
+def test_pages_of_a_first_run_are_those_that_come_out_of_files() -> None:
+    def said(text: int, wrong: int) -> str:
+        counts = {kind: {"right": 1, "wrong": 0} for kind in ("data", "file", "heap")}
+        return json.dumps({"kinds": {**counts, "text": {"right": text, "wrong": wrong}}})
+
+    output = printed(a=said(7, 2), b=said(0, 0))
+    found = camc_purity.first_counts(output, "a")
+    assert found == {"text": (7, 2), "data": (1, 0), "file": (1, 0)}
+    with pytest.raises(LabError, match="first run, xfs: b had no text in memory: did it start"):
+        camc_purity.first_counts(output, "b")
+
+
+def test_swap_that_was_not_used_shows_nothing() -> None:
+    pages = camc_purity.SWAP_PAGES
+    right = f"right {pages - 5}\nwrong 5\npswpin "
+    assert camc_purity.swapped_counts(printed(pages=f"{right}{2 * pages}\n")) == (
+        *(pages - 5, 5),
+        2 * pages,
+    )
+    with pytest.raises(LabError, match="only 9 pages were swapped in"):
+        camc_purity.swapped_counts(printed(pages=f"{right}9\n"))

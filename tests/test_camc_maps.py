@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Address maps of the camc tool: the paper's machine, what is shipped, what is refused."""
+"""Address maps of the tool and the kernel: the paper's machine, what is shipped, or refused."""
 
 import random
 import re
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,18 @@ from pathlib import Path
 import pytest
 
 from lab import paths
-from tests.camc.machine import GIB, LINE, MAPS, PAGE, TOOL, Machine, Range, color, masks
+from tests.camc.machine import (
+    GIB,
+    LINE,
+    MAPS,
+    PAGE,
+    TOOL,
+    Machine,
+    Range,
+    color,
+    kernel_headers,
+    masks,
+)
 from tests.camc.machine import regions as read_regions
 
 HERE = Path(__file__).parent / "camc"
@@ -931,16 +942,102 @@ def test_memory_that_cannot_be_seen(machine: Machine) -> None:
     assert "hides the addresses" in machine.error("map", "check", path)
 
 
+# The kernel's reader
+
+
+@pytest.fixture(scope="module")
+def kernel_reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """mm/camc_map.c as a program, with every check that the compiler has."""
+    folder = tmp_path_factory.mktemp("reader")
+    options = ["-O1", "-g", "-DMAIN", "-fsanitize=address,undefined"]
+    options += ["-fno-sanitize-recover=undefined", *kernel_headers(folder / "include")]
+    target = folder / "reader"
+    command = ["gcc", *options, str(HERE / "kernel_map.c"), "-o", str(target)]
+    subprocess.run(command, check=True)
+    return target
+
+
+def kernel_colors(
+    reader: Path, path: Path, addresses: Sequence[int]
+) -> subprocess.CompletedProcess[str]:
+    text = "\n".join(f"{address:x}" for address in addresses)
+    return subprocess.run(
+        [str(reader), str(path)], input=text, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_kernel_reads_what_is_shipped_as_the_tool_does(
+    machine: Machine, kernel_reader: Path, name: str
+) -> None:
+    shipped = SHIPPED[name]
+    machine.memory(shipped.memory)
+    shipped.prepare(machine)
+    path = machine.write("m.map", machine.output("map", "convert", name))
+    pages = [*sample(shipped.memory, 2500), 1 << 51]
+    answer = kernel_colors(kernel_reader, path, pages)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    found = [-1 if word == "-" else int(word) for word in answer.stdout.split()]
+    assert found == machine.colors(name, pages)
+    assert set(found) == {*range(shipped.colors), -1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# none\n", "line 2: no region"),
+        ("bank 1000\n", "line 1: the first statement has to be: map NAME"),
+        (f"map {'n' * 64}\n", "line 1: the name is longer than 63"),
+        ("map a\nmap b\n", "line 2: a second map: only one is loaded at a time"),
+        ("map m\nregion 0-all\n", "line 2: write: region START-END, hexadecimal, END exclusive"),
+        ("map m\nregion 0-10000000400000\n", "line 2: write: region START-END"),
+        ("map m\nregion 0-1000\n", "line 2: START and END have to be multiples of 0x400000"),
+        ("map m\nregion 0-800000\nregion 400000-c00000\n", "line 3: the region overlaps region 1"),
+        ("map m\nregion 0-400000 hoist amd\n", "line 2: unknown option hoist: node, offset"),
+        (
+            "map m\nregion 0-400000 offset 400000\n",
+            "line 2: the offset has to be a multiple of 0x400000 up to START",
+        ),
+        ("map m\nregion 0-400000 node 1024\n", "line 2: write: node N, below 1024"),
+        ("map m\nregion 0-400000 remove 6:7\n", "line 2: write bits to remove as HI:LO, below 52"),
+        (ONE + "bank 1040\n", "line 3: the mask has bits within a page: camc map eliminates them"),
+        (ONE + "bank 10000000000000\n", "line 3: the mask has bits above bit 51"),
+        (
+            ONE + "bank 3000\nbank 5000\nbank 6000\n",
+            "line 5: the mask is the XOR of some before it",
+        ),
+        (ONE + "bank 1000\nrank 2000\n", "line 4: the order is controller, rank, bank"),
+        (ONE + "".join(f"bank {1 << bit:x}\n" for bit in range(12, 23)), "more than 10 masks"),
+        (
+            "map m\n" + "".join(f"region {n << 22:x}-{n + 1 << 22:x}\n" for n in range(33)),
+            "32 regions",
+        ),
+        (
+            ONE + "bank 1000\nregion 40000000-80000000\n",
+            "line 5: 0, 0, 0 controller, rank, bank masks",
+        ),
+        ("map m\nregion 0-400000 node 600\nbank 1000\n", "601 nodes of 2 colors: at most 1024"),
+    ],
+)
+def test_the_kernel_refuses(machine: Machine, kernel_reader: Path, text: str, message: str) -> None:
+    answer = kernel_colors(kernel_reader, machine.write("m.map", text), [0])
+    assert answer.returncode == 2
+    assert answer.stdout.startswith("camc: map: line ") and message in answer.stdout
+
+
 # Any text
 
 
 def test_fuzzed(tmp_path: Path) -> None:
-    """Thousands of texts, made of maps and dumps, the same ones each time."""
-    target = tmp_path / "fuzz"
+    """Thousands of texts, made of maps and dumps, the same ones each time: tool and kernel."""
+    target, kernel = tmp_path / "fuzz", tmp_path / "kernel_map.o"
     sources = [str(TOOL / name) for name in ("camc_map.c", "camc_amd.c")]
     options = ["-g", "-O1", "-fsanitize=fuzzer,address,undefined"]
     options += ["-fno-sanitize-recover=undefined"]
-    command = ["clang", *options, str(HERE / "fuzz.c"), *sources, "-o", str(target)]
+    headers = kernel_headers(tmp_path / "include")
+    command = ["clang", *options, *headers, "-c", str(HERE / "kernel_map.c"), "-o", str(kernel)]
+    subprocess.run(command, check=True, cwd=paths.REPO)
+    command = ["clang", *options, str(HERE / "fuzz.c"), *sources, str(kernel), "-o", str(target)]
     subprocess.run(command, check=True, cwd=paths.REPO)
     corpus = tmp_path / "corpus"
     corpus.mkdir()

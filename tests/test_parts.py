@@ -192,7 +192,7 @@ def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None
     options = tests.Options(camc=True)
     assert options.flavour == "camc"
     assert tests.Options(camc=True, debug=True).flavour == "camc-debug"
-    assert sorted(tests.selected(options, None)) == ["kunit", "selftests"]
+    assert sorted(tests.selected(options, None)) == ["guests", "kunit", "selftests"]
     with_it, without = (
         build.Kernel(build.find(name), "6.12", Path(), config, targets.DEFAULT)
         for name, config in (

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which pages a guest gives to tasks, by policy: lab/guest/pages.c in a machine of four nodes.
 
-On a kernel with CAMC a task of some colors is given them by the kernel. On any other kernel it
-takes its pages, in their order, from all that the same kernel handed out to a task without colors:
-the addresses are the allocator's, the choice is ours, and results say so.
+All tasks are of one kernel with CAMC: those with colors are given their pages by it, those without
+by the buddy allocator. A page of another color than its task asked for is counted, not replaced:
+what is made of a recording is made of the pages that the tasks have.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
-from lab import workloads
+from lab import systems, workloads
 from lab.dram import maps
-from lab.dram.maps import AddressMap
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output
 from lab.machine import Machine
@@ -20,10 +18,7 @@ from lab.machine import Machine
 NODES = 4
 NODE_CPUS = 4
 NODE_MIB = 512
-MIB_PAGES = 256
-COLORED = "CONFIG_CAMC"
-# Of each node, on a kernel without CAMC: enough of any single color for all tasks.
-POOL_MIB = 400
+HOW = "pages that the kernel gave to tasks of these colors"  # for a table's note
 
 # The paper's Opteron (Table 1, Fig. 5) with 2 GiB of memory in place of 32: nodes one after the
 # other, in each of them channels, in each of those ranks; banks by bits 14 to 16. 128 colors.
@@ -111,106 +106,43 @@ def read(text: str) -> list[Pages]:
     return [[page for _, page in sorted(tasks[number].items())] for number in sorted(tasks)]
 
 
-def colored(kernels: Kernels) -> bool:
-    """Does the kernel give pages by colors?"""
-    return kernels("prod").config.get(COLORED) == "y"
-
-
 def guest(kernels: Kernels, text: str, scenarios: Scenarios) -> Guest:
     """The guest that records all scenarios on a machine with this address map."""
+    kernel = kernels("camc")
+    if not kernel.has(systems.CAMC):
+        raise LabError(
+            f"the {kernel.flavour.name} kernel has no {systems.CAMC.symbol}, and only a kernel"
+            " that has it gives tasks pages of their colors"
+        )
     name = maps.read(text).name
-    lines = []
-    if colored(kernels):
-        lines.append(f"cat >/sys/kernel/mm/camc/map <<'end'\n{text}end\n")
-    else:
-        pools = [f"{node * NODE_CPUS}:{POOL_MIB * MIB_PAGES}:bind={node}" for node in range(NODES)]
-        lines.append(f"section pools\npages {' '.join(pools)}\n")
+    lines = [f"cat >/sys/kernel/mm/camc/map <<'end'\n{text}end\n"]
     for title, tasks in scenarios.items():
-        if colored(kernels) or not any(task.colors for task in tasks):
-            lines.append(f"section {title}\npages {_specs(tasks)}\n")
+        specs = " ".join(task.spec for task in tasks)
+        lines.append(f"section {title}\npages {specs}\n")
     return Guest(
         f"pages of {name}",
-        kernels("prod"),
+        kernel,
         Machine(NODES * NODE_MIB, NODES * NODE_CPUS, area_mib=0, nodes=NODES),
         "".join(lines),
         workloads.files("pages"),
     )
 
 
-def _specs(tasks: Iterable[Wanted]) -> str:
-    return " ".join(task.spec for task in tasks)
-
-
-class Pools:
-    """Pages without an owner yet, of each node in the order in which they were handed out."""
-
-    def __init__(self, address_map: AddressMap, pools: Iterable[Pages]) -> None:
-        self.nodes: list[dict[int, list[tuple[int, int]]]] = []  # color -> (turn, page)
-        for pool in pools:
-            colors: dict[int, list[tuple[int, int]]] = {}
-            for turn, page in enumerate(pool):
-                colors.setdefault(address_map.color(page), []).append((turn, page))
-            self.nodes.append(colors)
-
-    def take(self, tasks: Sequence[Wanted]) -> list[Pages]:
-        """For each task the first pages of its colors, of its nodes by turns; each page once."""
-        taken: set[int] = set()
-        found: list[Pages] = []
-        for task in tasks:
-            pages = self._fitting(task, taken)[: task.pages]
-            if len(pages) < task.pages:
-                raise LabError(
-                    f"the colors {_list(task.colors)} have {len(pages)} pages left, {task.pages}"
-                    " are wanted: record more"
-                )
-            taken.update(pages)
-            found.append(pages)
-        return found
-
-    def _fitting(self, task: Wanted, taken: Set[int]) -> Pages:
-        by_node = []
-        for node in task.nodes or range(len(self.nodes)):
-            turns = sorted(chain(*(self.nodes[node].get(color, ()) for color in task.colors)))
-            by_node.append([page for _, page in turns if page not in taken])
-        if task.nodes:
-            return [page for turn in zip(*by_node, strict=False) for page in turn]
-        return [page for pages in by_node for page in pages]
-
-
-def recorded(output: Output, text: str, scenarios: Scenarios) -> Recorded:
-    """The pages of each task of each scenario, checked."""
-    address_map = maps.read(text)
-    by_kernel = output.guest.kernel.config.get(COLORED) == "y"
-    found: dict[str, Sequence[Pages]] = {}
-    pools = None if by_kernel else Pools(address_map, read(output["pools"]))
+def recorded(output: Output, scenarios: Scenarios) -> Recorded:
+    """The pages of each task of each scenario: as many as it wanted."""
+    found = {title: read(output[title]) for title in scenarios}
     for title, tasks in scenarios.items():
-        if pools is None or not any(task.colors for task in tasks):
-            found[title] = read(output[title])
-        else:
-            found[title] = pools.take(tasks)
-        check(address_map, title, tasks, found[title])
+        if [len(pages) for pages in found[title]] != [task.pages for task in tasks]:
+            raise LabError(f"{title}: not every task has as many pages as it wanted")
     return found
 
 
-def check(
-    address_map: AddressMap, title: str, tasks: Sequence[Wanted], pages: Sequence[Pages]
-) -> None:
-    """Has each task as many pages as it wanted, and of its colors only?"""
-    if [len(its) for its in pages] != [task.pages for task in tasks]:
-        raise LabError(f"{title}: not every task has as many pages as it wanted")
-    for number, (task, its) in enumerate(zip(tasks, pages, strict=True)):
-        wrong = [page for page in its if task.colors and address_map.color(page) not in task.colors]
-        if wrong:
-            raise LabError(
-                f"{title}: {len(wrong)} of {len(its)} pages of task {number} have another color,"
-                f" the first is page {wrong[0]:x} of color {address_map.color(wrong[0])}"
-            )
-
-
-def how(kernels: Kernels) -> str:
-    """Where the colored pages come from, for a table's note."""
-    return (
-        "pages that the kernel gave to tasks of these colors"
-        if colored(kernels)
-        else "pages by color out of those that a kernel without coloring handed out"
+def wrong(text: str, scenarios: Scenarios, found: Recorded) -> int:
+    """How many pages have another color than their task asked for, by this lab's own reader."""
+    address_map = maps.read(text)
+    return sum(
+        bool(task.colors) and address_map.color(page) not in task.colors
+        for title, tasks in scenarios.items()
+        for task, pages in zip(tasks, found[title], strict=True)
+        for page in pages
     )

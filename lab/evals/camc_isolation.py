@@ -213,7 +213,7 @@ def values(results: Sequence[Results]) -> dict[str, float]:
     }
 
 
-def _placements(board: Board, results: Results, how: str) -> Table:
+def _placements(board: Board, results: Results) -> Table:
     rows: list[list[Cell]] = []
     for load in LOADS:
         for n in TASKS:
@@ -230,7 +230,8 @@ def _placements(board: Board, results: Results, how: str) -> Table:
         f"A task beside others, simulated: {board.name}",
         ("load", "tasks", *(f"{head}, {where}" for head in heads for where in short)),
         rows,
-        f"Simulated: {how}; times are those of a model of DRAM, not of hardware. Of the first task:"
+        f"Simulated: {recording.HOW}; times are those of a model of DRAM, not of hardware. Of the"
+        " first task:"
         f" time of a read, mean of {END.count} batches of {END.reads}, beside the same task with"
         " the same pages alone; the batches' standard deviation; latencies of reads in clocks. All"
         " tasks in the same bank; each in a bank of its own of one channel; spread over"
@@ -238,7 +239,7 @@ def _placements(board: Board, results: Results, how: str) -> Table:
     )
 
 
-def _policies(board: Board, results: Results, how: str) -> Table:
+def _policies(board: Board, results: Results) -> Table:
     rows: list[list[Cell]] = []
     for load in POLICY_LOADS:
         for n in (PACKED, max(TASKS)):
@@ -255,7 +256,7 @@ def _policies(board: Board, results: Results, how: str) -> Table:
         f"Simulated. {PACKED} tasks on the cores of one node, or {max(TASKS)} on those of {NODES}."
         " buddy: local node; interleave: pages of all nodes by turns; bank only: a bank of its own"
         " for each task, on whatever node (PALLOC); CAMC: so many banks of its own on its own"
-        f" node. buddy and interleave: pages that the kernel gave them; the others: {how}. Memory"
+        " node. All on the same kernel, whose allocator gave each task its pages. Memory"
         f" of another node is {boards.HOP_NS} ns farther each way, an assumption. latency: mean of"
         " all tasks, in clocks, with the standard deviation between them.",
     )
@@ -326,12 +327,12 @@ def _run(run: Run, results: Results) -> Run:
     return Run(**{**vars(run), "samples": samples})
 
 
-def told_of(found: Mapping[Board, Results], how: str) -> tuple[list[Table], list[Plot]]:
+def told_of(found: Mapping[Board, Results]) -> tuple[list[Table], list[Plot]]:
     """Of all boards."""
     tables, drawn = [], []
     for board, results in found.items():
-        tables.append(_placements(board, results, how))
-        tables.append(_policies(board, results, how))
+        tables.append(_placements(board, results))
+        tables.append(_policies(board, results))
         tables.append(_by_colors(board, results))
         drawn += [_placement_plot(board, results, load) for load in LOADS]
         drawn += [_latency_plot(board, results), _color_plot(board, results)]
@@ -343,11 +344,13 @@ def camc_isolation(kernels: Kernels) -> Outcome:
     wanted = {board: scenarios(board) for board in BOARDS}
     guests = {board: recording.guest(kernels, board.text, wanted[board]) for board in BOARDS}
     outputs = run_all("camc-isolation", list(guests.values()), GUEST_SECONDS)
-    runs, found = [], {}
+    runs, found, wrong = [], {}, 0
     for board, guest in guests.items():
         output = outputs[guest.name]
-        pages = recording.recorded(output, board.text, wanted[board])
+        pages = recording.recorded(output, wanted[board])
+        wrong += recording.wrong(board.text, wanted[board], pages)
         found[board] = simulate(board, wanted[board], pages)
         runs.append(_run(output.run(), found[board]))
-    tables, drawn = told_of(found, recording.how(kernels))
-    return Outcome(runs, tables, drawn, values(list(found.values())))
+    tables, drawn = told_of(found)
+    told = values(list(found.values()))
+    return Outcome(runs, tables, drawn, {**told, "camc-isolation-wrong": wrong})

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Do all pages of colored programs have their colors? Programs of the host, while they run."""
+"""Do all pages of colored programs have their colors? Programs of the host, while they run; others
+at their first run from a fresh filesystem; a task beside another one that swaps in."""
 
+import json
 from collections.abc import Mapping
 
-from lab import measure, workloads
+from lab import boot, measure, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
@@ -97,11 +99,116 @@ def _share(counts: Mapping[str, tuple[int, int]], kinds: tuple[str, ...]) -> flo
     return right / (right + wrong)
 
 
+# The first run of a program in the machine: nobody has read its files before
+
+FILESYSTEMS = ("ext4", "xfs")
+DISK_MIB = 96
+# The program and what it is called with; what it does is its way to the first prompt, or client.
+PROGRAMS: Mapping[str, str] = {
+    "sqlite3": "/disk/sqlite3 -cmd 'select max(2, 3);'",
+    "redis-server": "/disk/redis-server --port 0 --unixsocket s --save ''",
+}
+LOADED = ("text", "data", "file")  # kinds of camc(8) that come out of files
+FIRST_SECONDS = 60  # of such a guest on an idle core
+
+
+def first_run(kernels: Kernels, filesystem: str) -> Guest:
+    """Programs and their libraries, written, unmounted, mounted and run by camc."""
+    programs = boot.programs(list(PROGRAMS))
+    libraries = [name for name in programs if name.rpartition("/")[2] not in PROGRAMS]
+    loader = next(name for name in libraries if "/ld-linux" in name)
+    started = f"/disk/lib/{loader.rpartition('/')[2]} --library-path /disk/lib"
+    script = f"""\
+{workloads.ram_disk(DISK_MIB, filesystem)}
+color map
+mkdir /disk/lib
+cp {" ".join(libraries)} /disk/lib
+cp {" ".join(name for name in programs if name not in libraries)} /disk
+umount /disk
+mount -t {filesystem} -o noatime /dev/disk /disk
+cd /tmp
+"""
+    for name, call in PROGRAMS.items():
+        script += f"""\
+sleep 1000 | camc run --colors {COLORS} -- {started} {call} >out 2>&1 &
+sleep 10
+section {name}
+camc check --json $! || [ $? = 1 ]
+kill $!
+sleep 1
+"""
+    return Guest(
+        f"first run, {filesystem}",
+        kernels("camc"),
+        Machine(512 + DISK_MIB, cpus=1, area_mib=0),
+        script,
+        {
+            **workloads.files("color", host=(f"mkfs.{filesystem}", *PROGRAMS)),
+            "/bin/camc": workloads.camc_tool(),
+        },
+    )
+
+
+def first_counts(output: Output, name: str) -> dict[str, tuple[int, int]]:
+    """Right and wrong pages of each kind that is loaded from files."""
+    kinds = json.loads(output[name])["kinds"]
+    counts = {kind: (kinds[kind]["right"], kinds[kind]["wrong"]) for kind in LOADED}
+    if not sum(counts["text"]):
+        raise LabError(f"{output.guest.name}: {name} had no text in memory: did it start?")
+    return counts
+
+
+# Swap, beside a task without colors
+
+SWAP_PAGES = 2048  # of each task
+SWAP_MIB = 64
+# What a kernel without a hint takes the swap for, and where it then looks for what to read ahead
+SWAPS: Mapping[str, str] = {
+    "zram": workloads.SWAPS["zram"].on(SWAP_MIB),
+    "disk that does not rotate": workloads.SWAPS["disk"].on(SWAP_MIB),
+    "rotating disk": workloads.SWAPS["disk"]
+    .on(SWAP_MIB)
+    .replace("mkswap", "echo 1 >/sys/block/swap/queue/rotational\nmkswap"),
+}
+ROTATING = "rotating disk"
+
+
+def swapped(kernels: Kernels, name: str) -> Guest:
+    script = f"""\
+{SWAPS[name]}
+color map
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/job
+section pages
+sh -c 'echo 0 >/sys/fs/cgroup/job/cgroup.procs; exec color swap {COLORS} {SWAP_PAGES}'
+grep '^pswpin ' /proc/vmstat
+"""
+    machine = Machine(512 + SWAP_MIB, cpus=1, area_mib=0)
+    return Guest(name, kernels("camc"), machine, script, workloads.files("color"))
+
+
+def swapped_counts(output: Output) -> tuple[int, int, int]:
+    """Right and wrong pages, and how many were swapped in for both tasks."""
+    counted = measure.counters(output["pages"])
+    if counted["pswpin"] < SWAP_PAGES:
+        raise LabError(f"{output.guest.name}: only {counted['pswpin']} pages were swapped in")
+    return counted["right"], counted["wrong"], counted["pswpin"]
+
+
 def camc_purity(kernels: Kernels) -> Outcome:
     """share of right-colored pages of colored programs, by kind; with and without swapping"""
     machine = Machine(MEMORY_MIB, cpus=2, area_mib=0)
     guest = Guest("purity", kernels("camc"), machine, _script(), exact=False, timeout=1800)
     output = run_all("camc-purity", [guest], SECONDS)[guest.name]
+    exact = [first_run(kernels, filesystem) for filesystem in FILESYSTEMS]
+    exact += [swapped(kernels, name) for name in SWAPS]
+    outputs = run_all("camc-purity, first runs and swap", exact, FIRST_SECONDS)
+    firsts = {
+        (filesystem, name): first_counts(outputs[f"first run, {filesystem}"], name)
+        for filesystem in FILESYSTEMS
+        for name in PROGRAMS
+    }
+    swaps = {name: swapped_counts(outputs[name]) for name in SWAPS}
     counts = {name: _counts(output, name) for name in names()}
     rows: list[list[Cell]] = []
     for name, by_kind in counts.items():
@@ -111,7 +218,10 @@ def camc_purity(kernels: Kernels) -> Outcome:
         rows.append(row)
     columns = ["load", *(f"{kind}, {what}" for kind in KINDS for what in ("right", "wrong"))]
     return Outcome(
-        [output.run(counters={n: _share(by_kind, OWN) for n, by_kind in counts.items()})],
+        [
+            output.run(counters={n: _share(by_kind, OWN) for n, by_kind in counts.items()}),
+            *(each.run() for each in outputs.values()),
+        ],
         [
             Table(
                 "Pages seen, by whether they have the colors",
@@ -119,10 +229,33 @@ def camc_purity(kernels: Kernels) -> Outcome:
                 rows,
                 f"{COLORS} of 16 colors; all processes of a load, ten times a second. File: pages"
                 " of the page cache, which others (the shell, for one) may have read before.",
-            )
+            ),
+            Table(
+                "Pages of the first run of a program in the machine",
+                (
+                    *("filesystem", "program"),
+                    *(f"{kind}, {what}" for kind in LOADED for what in ("right", "wrong")),
+                ),
+                [
+                    [*which, *(pages for kind in LOADED for pages in by_kind[kind])]
+                    for which, by_kind in firsts.items()
+                ],
+                f"By camc check. The program and its libraries, on a filesystem that was written,"
+                f" unmounted and mounted again, started by camc run --colors {COLORS} (of 16).",
+            ),
+            Table(
+                "Pages that were swapped out and in beside those of a task without colors",
+                ("swap", "right", "wrong", "swapped in for both"),
+                [[name, *found] for name, found in swaps.items()],
+                f"{SWAP_PAGES} pages of each, touched by turns; that without colors touches its own"
+                " again first. With a rotating disk, what lies beside a page is read along,"
+                " whoever's it is.",
+            ),
         ],
         values={
             "camc-own": min(_share(by_kind, OWN) for by_kind in counts.values()),
+            "camc-text": min(_share(by_kind, LOADED) for by_kind in firsts.values()),
+            "camc-swap-disk": swaps[ROTATING][0] / SWAP_PAGES,
             "camc-files": min(_share(by_kind, ("file",)) for by_kind in counts.values()),
         },
     )

@@ -144,7 +144,7 @@ def values(results: Results) -> dict[str, float]:
     }
 
 
-def _times(bench: Bench, results: Results, how: str) -> Table:
+def _times(bench: Bench, results: Results) -> Table:
     rows: list[list[Cell]] = []
     for share in SHARES:
         for where in PLACEMENTS:
@@ -161,8 +161,8 @@ def _times(bench: Bench, results: Results, how: str) -> Table:
         "Deadline misses and response times, simulated",
         ("memory %", "placement", *(f"{it.name}: {head}" for it in TASKS for head in heads)),
         rows,
-        f"Simulated: {bench.board.name}, {how}; times are those of a model of DRAM, not of"
-        f" hardware, in milliseconds of the paper, of which one is {1000 / SCALE:g} us here."
+        f"Simulated: {bench.board.name}, {recording.HOW}; times are those of a model of DRAM, not"
+        f" of hardware, in milliseconds of the paper, of which one is {1000 / SCALE:g} us here."
         f" Periods {' and '.join(f'{task.period:g}' for task in TASKS)} ms; alone they take"
         f" {' and '.join(f'{task.alone:g}' for task in TASKS)} ms, of which they wait for memory"
         f" for the share told, in a bank of their own. Beside {ATTACKERS} tasks that stream."
@@ -198,8 +198,8 @@ def _plots(bench: Bench, results: Results) -> list[Plot]:
     ]
 
 
-def told_of(bench: Bench, results: Results, how: str) -> tuple[list[Table], list[Plot]]:
-    return [_times(bench, results, how)], _plots(bench, results)
+def told_of(bench: Bench, results: Results) -> tuple[list[Table], list[Plot]]:
+    return [_times(bench, results)], _plots(bench, results)
 
 
 def camc_schedule(kernels: Kernels) -> Outcome:
@@ -208,7 +208,7 @@ def camc_schedule(kernels: Kernels) -> Outcome:
     wanted = scenarios(board)
     guest = recording.guest(kernels, board.text, wanted)
     output = run_all("camc-schedule", [guest], GUEST_SECONDS)[guest.name]
-    bench = Bench(board, wanted, recording.recorded(output, board.text, wanted))
+    bench = Bench(board, wanted, recording.recorded(output, wanted))
     results = {}
     todo = [(where, share) for share in SHARES for where in PLACEMENTS]
     with console.progress("simulating deadlines", len(todo), RUN_SECONDS * len(todo)) as step:
@@ -224,5 +224,7 @@ def camc_schedule(kernels: Kernels) -> Outcome:
         for (where, share), tasks in results.items()
         for n, told in enumerate(tasks)
     }
-    tables, drawn = told_of(bench, results, recording.how(kernels))
-    return Outcome([output.run(samples)], tables, drawn, values(results))
+    tables, drawn = told_of(bench, results)
+    wrong = recording.wrong(board.text, wanted, bench.pages)
+    told = {**values(results), "camc-schedule-wrong": wrong}
+    return Outcome([output.run(samples)], tables, drawn, told)

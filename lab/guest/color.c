@@ -8,6 +8,10 @@
  *				more, and with free pages collected before
  * color hold COLORS PAGES	touch them, and exit
  * color end COLORS		touch pages until no color has any, which are strict
+ * color swap COLORS PAGES	a task with colors and one without touch pages by turns, are swapped
+ *				out together (by the cgroup v2 in which both are), and touch them
+ *				again, the one without colors first: which pages of the other have
+ *				its colors then
  * color key			a colored task that does nothing, until it is killed
  * color watch COLORS SECONDS COMMAND [ARGUMENT...]
  *				run COMMAND colored for at most SECONDS and count, ten times a
@@ -146,6 +150,118 @@ static void touch_to_the_end(unsigned int colors)
 	set_colors_flags(colors, CAMC_STRICT);
 	touch(room(pages), pages);
 	errx(1, "%u colors have no end", colors);
+}
+
+/* ------ swap ------------------------------------------------------------ */
+
+/* Touch all at a byte from the parent, a part of them each time until they are all there. */
+static void touch_as_told(char *at, unsigned long pages, unsigned long part, int from, int to)
+{
+	unsigned long done = 0;
+	char byte;
+
+	while (read(from, &byte, 1) == 1) {
+		if (done < pages) {
+			touch(at + done * PAGE, part);
+			done += part;
+		} else {
+			touch(at, pages);
+		}
+		if (write(to, "", 1) != 1)
+			err(1, "pipe");
+	}
+}
+
+static void print_own(const char *at, unsigned long pages, uint64_t colors)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY);
+	unsigned long i, has = 0, lacks = 0;
+
+	for (i = 0; i < pages; i++) {
+		uint64_t entry = 0;
+
+		if (pread(pagemap, &entry, 8, ((uintptr_t)at / PAGE + i) * 8) != 8 ||
+		    !(entry & PRESENT) || !(entry & PFN))
+			errx(1, "page %lu is not in memory", i);
+		if (colors >> color_of(entry & PFN) & 1)
+			has++;
+		else
+			lacks++;
+	}
+	printf("right %lu\nwrong %lu\n", has, lacks);
+	close(pagemap);
+}
+
+static uint64_t own_colors(void)
+{
+	struct camc_policy policy = { 0 };
+
+	if (prctl(PR_CAMC, CAMC_GET, &policy, sizeof(policy), 0))
+		err(1, "the colors");
+	return policy.colors[0];
+}
+
+struct partner {
+	pid_t pid;
+	int to, from;
+};
+
+static struct partner partner(unsigned int colors, unsigned long pages, unsigned long part)
+{
+	struct partner it;
+	int to[2], from[2];
+
+	if (pipe(to) || pipe(from))
+		err(1, "pipe");
+	it.pid = fork();
+	if (!it.pid) {
+		char *at = room(pages);
+
+		set_colors(colors);
+		close(to[1]);
+		touch_as_told(at, pages, part, to[0], from[1]);
+		if (colors)
+			print_own(at, pages, own_colors());
+		fflush(stdout);
+		_exit(0);
+	}
+	close(to[0]);
+	close(from[1]);
+	it.to = to[1];
+	it.from = from[0];
+	return it;
+}
+
+static void tell(const struct partner *it)
+{
+	char byte;
+
+	if (write(it->to, "", 1) != 1 || read(it->from, &byte, 1) != 1)
+		errx(1, "a task ended");
+}
+
+static void swap(unsigned int colors, unsigned long pages)
+{
+	const unsigned long part = 4;
+	struct partner other = partner(0, pages, part), own = partner(colors, pages, part);
+	int reclaim = open("/sys/fs/cgroup/job/memory.reclaim", O_WRONLY);
+	char amount[32];
+	int i;
+
+	for (unsigned long done = 0; done < pages; done += part) {
+		tell(&other);
+		tell(&own);
+	}
+	snprintf(amount, sizeof(amount), "%lu", 2 * pages * PAGE);
+	for (i = 0; i < 4; i++)		/* it gives up when it got a part */
+		if (write(reclaim, amount, strlen(amount)) < 0 && errno != EAGAIN)
+			err(1, "reclaim");
+	tell(&other);
+	tell(&own);
+	close(own.to);
+	waitpid(own.pid, NULL, 0);
+	close(other.to);	/* of which the other one had a copy */
+	waitpid(other.pid, NULL, 0);
 }
 
 /* ------ watch ----------------------------------------------------------- */
@@ -313,6 +429,8 @@ int main(int argc, char **argv)
 		touch(room(atol(argv[3])), atol(argv[3]));
 	} else if (!strcmp(what, "end") && argc == 3) {
 		touch_to_the_end(atoi(argv[2]));
+	} else if (!strcmp(what, "swap") && argc == 4) {
+		swap(atoi(argv[2]), atol(argv[3]));
 	} else if (!strcmp(what, "key")) {
 		set_colors(1);
 		pause();

@@ -126,6 +126,18 @@ def build(folder: Path) -> Path:
     return target
 
 
+def kernel_headers(folder: Path) -> list[str]:
+    """What the compiler needs for kernel_map.c: empty ones in place of Linux's."""
+    sources = [paths.KERNEL / "files/mm" / name for name in ("camc_map.c", "camc.h")]
+    sources.append(paths.KERNEL / "files/include/uapi/linux/camc.h")
+    for source in sources:
+        for name in re.findall(r"^#include <(linux/.*)>$", source.read_text(), re.M):
+            header = folder / name
+            header.parent.mkdir(parents=True, exist_ok=True)
+            header.touch()
+    return [f"-I{folder}", f"-I{paths.KERNEL / 'files/include'}"]
+
+
 # What a map means
 
 

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The camc tool on a kernel, not on folders that stand for one; and what simulations are fed."""
+
+import json
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import boot, build, guests, measure, systems, workloads
+from lab.build import Kernel
+from lab.dram import maps, recording
+from lab.dram.recording import HASHED, NODE_CPUS, NODES, Wanted
+from lab.machine import Machine
+from tests.camc.machine import STATS
+
+pytestmark = pytest.mark.guest
+
+MEMORY_MIB = {"debug": 1024, "camc-debug": 1024}  # of others half
+# 16 colors, by a statement that the kernel does not take
+MAP = "map of-the-test\nregion 0-all\nbank 22000\nbank 44000\nbank 88000\nbank 110000\n"
+# Colored, it writes a program to a tmpfs and becomes it: no page is of before.
+FRESH = "cp /bin/busybox /tmp; exec /tmp/busybox sleep 1000"
+CALL = """\
+call() { # NAME COMMAND...: what it says, and how it ends
+	echo "== $1"
+	shift
+	"$@" 2>&1
+	echo "status $?"
+}
+"""
+WITH = f"""\
+call 'no map' camc run true
+call load camc map load /root/map
+call again camc map load /root/map
+call map camc map show
+camc run --colors 2 -- sh -c '{FRESH}' &
+fresh=$!
+camc run --colors 3 --strict -- sleep 1000 & # a file that was in memory before
+old=$!
+sleep 10
+call pids echo $fresh $old
+call fresh camc check --json $fresh
+call old camc check --json $old
+call nobody camc check $$
+call top camc top --once --json
+call table camc top --once
+call taken camc run --banks 0-15 true
+call many camc run --colors 12 true
+call share camc run --share --banks 0-15 --prefill 1M -- sh -c 'exit 7'
+kill $fresh $old
+wait
+call after camc top --once --json
+"""
+WITHOUT = """\
+call run camc run true
+call load camc map load /root/map
+call top camc top --once
+call check camc check $$
+call map camc map check /root/map
+call others camc check --map /root/map --colors 0-15 $$
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    """What the test run has built, or, for pytest by hand, what is built now."""
+    flavour = os.environ.get("GCMA_TEST_FLAVOUR", "prod")
+    objects = os.environ.get("GCMA_TEST_OBJECTS")
+    return build.load(flavour, Path(objects)) if objects else build.build(flavour)
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call of the tool said, and how it ended."""
+
+    text: str
+    status: int
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+def calls(kernel: Kernel, folder: Path, script: str) -> dict[str, Call]:
+    """The script's calls by their names."""
+    (folder / "map").write_text(MAP)
+    machine = Machine(MEMORY_MIB.get(kernel.flavour.name, 512), cpus=1, area_mib=0)
+    files = {"/bin/camc": workloads.camc_tool(), "/root/map": folder / "map"}
+    result = boot.exact(kernel, machine, CALL + script, files=files, timeout=900).check()
+    found = {}
+    for name, text in measure.sections(result.output).items():
+        said, _, status = text.rpartition("status ")
+        found[name] = Call(said, int(status))
+    return found
+
+
+def test_the_tool_on_a_kernel_with_coloring(kernel: Kernel, tmp_path: Path) -> None:
+    if not kernel.has(systems.CAMC):
+        pytest.skip("this kernel has no memory coloring")
+    said = calls(kernel, tmp_path, WITH)
+
+    assert said["no map"] == Call(
+        "camc: no address map is loaded: see camc map list, then camc map load MAP\n", 125
+    )
+    assert (said["load"].text[:25], said["load"].status) == ("of-the-test is loaded: 16", 0)
+    assert said["again"].status == 2
+    assert "is loaded already (map of-the-test)" in said["again"].text
+    assert said["map"].status == 0
+
+    fresh, old = map(int, said["pids"].text.split())
+    own, others = said["fresh"].json, said["old"].json
+    assert (said["fresh"].status, own["pid"], len(own["colors"])) == (0, fresh, 2)
+    assert own["total"]["wrong"] == 0
+    assert own["total"]["right"] == own["total"]["pages"] > 100
+    assert all(own["kinds"][kind]["right"] for kind in ("stack", "data", "text"))
+    assert (said["old"].status, others["pid"], len(others["colors"])) == (1, old, 3)
+    wrong = {kind for kind, its in others["kinds"].items() if its["wrong"]}
+    assert wrong <= {"text", "file"} and "text" in wrong
+    assert not set(own["colors"]) & set(others["colors"])
+    assert (said["nobody"].status, "has no colors" in said["nobody"].text) == (2, True)
+
+    top = said["top"].json
+    assert (top["colors"], top["stats"].keys(), top["stats"]["taken"]) == (16, set(STATS), 5)
+    assert top["stats"]["allocated"] >= own["total"]["pages"]
+    assert [
+        (its["flags"], its["colors"], [each["pid"] for each in its["processes"]])
+        for its in sorted(top["sets"], key=lambda its: its["id"])
+    ] == [
+        (["spill", "fork", "exec"], own["colors"], [fresh]),
+        (["strict", "fork", "exec"], others["colors"], [old]),
+    ]
+    assert f" {fresh} " in said["table"].text and "(strict,fork,exec)" in said["table"].text
+
+    taken = re.fullmatch(
+        r"camc: process (\d+) \((\w+)\) has color (\d+): take another.*\n", said["taken"].text
+    )
+    assert taken, said["taken"]
+    assert int(taken[3]) in {fresh: own, old: others}[int(taken[1])]["colors"]
+    assert said["many"].status == said["taken"].status == 125
+    assert "fewer than 12 colors of this node are free" in said["many"].text
+    assert said["share"] == Call("", 7)
+    after = said["after"].json
+    assert (after["sets"], after["stats"]["taken"]) == ([], 0)
+
+
+def test_the_tool_on_a_kernel_without_coloring(kernel: Kernel, tmp_path: Path) -> None:
+    if kernel.has(systems.CAMC):
+        pytest.skip("this kernel has memory coloring")
+    said = calls(kernel, tmp_path, WITHOUT)
+    lacking = "camc: this kernel lacks CONFIG_CAMC: see GETTING CAMC in camc(8)\n"
+    assert said["run"] == Call(lacking, 125)
+    for name in ("load", "top", "check"):
+        assert said[name] == Call(lacking, 2), name
+    # what needs no kernel works all the same
+    assert said["map"].status == 0
+    assert "of-the-test fits this machine: " in said["map"].text
+    assert said["others"].status == 0
+    assert "map of-the-test, its colors: 0-15" in said["others"].text
+
+
+def test_pages_that_are_simulated_are_of_the_colors(kernel: Kernel) -> None:
+    """As the simulated evaluations ask for them: one, of all nodes, shared, and none."""
+    if not kernel.has(systems.CAMC):
+        pytest.skip("this kernel has no memory coloring")
+    if kernel.flavour.name == "camc-debug":
+        pytest.skip("the evaluations do not run on this kernel, whose 16 CPUs take minutes")
+    scenarios = {
+        "controllers": [Wanted(node * NODE_CPUS, 64, (node * 32 + 1,)) for node in range(NODES)],
+        "shared": [Wanted(0, 64, (5,)), Wanted(1, 64, (5,))],
+        "bank only": [Wanted(6, 64, tuple(range(3, 128, 32)), tuple(range(NODES)))],
+        "buddy": [Wanted(0, 64), Wanted(NODE_CPUS, 64)],
+    }
+    guest = recording.guest(lambda _: kernel, HASHED, scenarios)
+    output = guests.run_all("recording", [guest], 60)[guest.name]
+    found = recording.recorded(output, scenarios)
+    assert recording.wrong(HASHED, scenarios, found) == 0
+    colors = [maps.read(HASHED).color(page) for page in found["bank only"][0]]
+    assert Counter(colors) == dict.fromkeys(range(3, 128, 32), 16)
+    assert len({maps.read(HASHED).color(page) for page in found["buddy"][0]}) > 1
