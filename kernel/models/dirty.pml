@@ -31,13 +31,7 @@
  * takes one frame at a time. It moves a tenant to the other one, which no other primary wants,
  * or finds no frame, or memory. Who takes a frame does not know yet whether it is a primary's.
  *
- * An entry names a frame and no generation, as after a wrap, with two exceptions. Who swaps in
- * and looks at the slot again finds another entry if the frame was owned anew; with -DWRAPPED he
- * does not, and spin finds that a tenant that was moved away and back between his looks at the
- * frame and at the slot is not seen. And a primary that could not move a tenant does not give up
- * before it has been able to see whether it is still in its slot; with -DIMPATIENT it does, and
- * spin finds that who reads over what he takes for a clean tenant may be in its way, and leave
- * one that has lost its slot to who comes next.
+ * An entry names a frame and no generation, as after a wrap.
  *
  * Content is NEW as long as it is what the page has; who writes to the page, or frees its slot,
  * makes all of it OLD. Frames that are free are wiped: that hides nothing.
@@ -83,7 +77,7 @@
 #define SCRUB_DIRTY	17 /* mutant: gcma_scrub(): not what is dirty */
 #define LOAD_WAIT	18 /* mutant: gcma_dirty_claim(): wait for who owns the frame */
 #define LOAD_AGAIN	19 /* mutant: gcma_dirty_claim(): look at the slot again */
-#define LOAD_RMB	20 /* mutant: gcma_dirty_claim(): read barrier before that */
+#define LOAD_LOCK	20 /* mutant: gcma_dirty_claim(): i_pages lock meanwhile */
 #define LOAD_KEY	21 /* mutant: gcma_dirty_claim(): the frame's key */
 #define LOAD_DIRTY	22 /* mutant: gcma_dirty_load(): the folio is dirty */
 #define LOAD_STAYS	23 /* mutant: gcma_dirty_load(): the tenant stays */
@@ -111,14 +105,10 @@
 #define LOST_ORDER	45 /* mutant: gcma_leave_lost(): owns the frame before it looks */
 #define LOST_SAME	46 /* mutant: gcma_leave_lost(): only if the slot has the entry */
 #define LOST_LOCK	47 /* mutant: gcma_leave_lost(): i_pages lock */
+#define OVER_SLOT	48 /* mutant: gcma_give_up(): put what is not in its slot */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0
-#endif
-#ifdef IMPATIENT
-#define PATIENT	0
-#else
-#define PATIENT	1
 #endif
 #define KEPT(what)	(LEAVE_OUT != what)
 #define NEED(what, condition)	(!KEPT(what) || (condition))
@@ -187,7 +177,6 @@ bit held;			/* who writes to it has a reference */
 #define PRIMARY		3
 
 byte busy;
-byte entry = NONE;		/* that who loads remembers */
 byte looked = NONE;		/* the frame whose word, unchanged since, the third one does */
 
 #define AGE(copy)	copy = (copy == NEW -> OLD : copy)
@@ -251,9 +240,6 @@ inline own(f, k)
 	owner[f] = me;
 	key[f] = k;
 	wipe(f);
-#ifndef WRAPPED
-	entry = (entry == f -> NONE : entry);
-#endif
 	change(f, OWNED)
 }
 
@@ -415,6 +401,8 @@ end:	do
 #define LOSE(condition)	skip
 #endif
 
+#define WAITS(f)	((state[f] == STORED || state[f] == OWNED) && key[f] == 0 && KEPT(LOAD_WAIT))
+
 /* Swaps in: who needs the page, or a primary that puts it back. */
 proctype loader()
 {
@@ -429,14 +417,8 @@ end:	do
 find:	   if
 	   :: d_step { !ENTRY(slot[0]) -> f = NONE }
 	      goto clean
-	   :: d_step { ENTRY(slot[0]) -> f = slot[0]; entry = f }
+	   :: d_step { ENTRY(slot[0]) -> f = slot[0] }
 	   fi;
-#if LEAVE_OUT == LOAD_RMB
-	   if
-	   :: slot[0] != entry -> goto find
-	   :: else
-	   fi;
-#endif
 	   /* THERE: first the dirty bit, then the word. FILL if it can be claimed. */
 	   there = dirty[f];
 	   if
@@ -446,23 +428,25 @@ find:	   if
 		   got = (BAD(f) -> NOTHING : memory[f]) }
 	      goto filled
 	   :: d_step { !(there && state[f] == STORED && NEED(LOAD_KEY, key[f] == 0)) ->
-		   there = there && state[f] == OWNED && key[f] == 0 && KEPT(LOAD_WAIT) }
+		   there = there && WAITS(f) }
 	   fi;
-	   /* AGAIN. */
+	   /* AGAIN, while nobody moves it. */
 	   if
-	   :: d_step { (KEPT(LOAD_AGAIN) && KEPT(LOAD_RMB) && slot[0] != entry) || there ->
-		   there = 0; f = NONE; entry = NONE }
+	   :: d_step { NEED(LOAD_LOCK, !lock) ->
+		   there = (KEPT(LOAD_LOCK) -> dirty[f] && WAITS(f) : there);
+		   there = there || (slot[0] != f && KEPT(LOAD_AGAIN));
+		   f = NONE }
+	   fi;
+	   if
+	   :: d_step { there -> there = 0 }
 	      goto find
-	   :: d_step { !((KEPT(LOAD_AGAIN) && KEPT(LOAD_RMB) && slot[0] != entry) || there) ->
-		   entry = NONE }
-	      goto clean
+	   :: !there -> goto clean
 	   fi;
 
 filled:	   if
 	   :: d_step { true ->
 		   there = KEPT(LOAD_DIRTY) && got != NOTHING;
 		   LOSE(got == NOTHING);
-		   entry = NONE;
 		   if
 		   :: KEPT(LOAD_STAYS) -> disown(f)
 		   :: else -> cleanse(f); put(f)
@@ -605,9 +589,8 @@ move:	   if
 	   :: d_step { dirty[at] && state[at] == STORED -> k = key[at]; claim(at) }
 	   fi;
 	   if
-	   :: d_step { true -> disown(at); k = 0; failed = PATIENT }	/* there is none, or a primary's */
+	   :: d_step { true -> disown(at); k = 0 }	/* there is none, or a primary's */
 #if LEAVE_OUT == MOVE_FAILED
-	      failed = 0;
 	      goto again
 #else
 	      goto drop
@@ -763,7 +746,7 @@ drain:	   busy++;
 		   claim(f) }
 	      d_step { NEED(OVER_LOCK, lock) ->
 		   if
-		   :: dirty[f] && KEPT(OVER_DIRTY) -> disown(f)
+		   :: dirty[f] && KEPT(OVER_DIRTY) && (slot[0] == f || !KEPT(OVER_SLOT)) -> disown(f)
 		   :: else ->
 			   slot[0] = (slot[0] == f -> EMPTY : slot[0]);
 			   cleanse(f);

@@ -1207,12 +1207,13 @@ bool gcma_give_up(struct address_space *mapping, pgoff_t index)
 		return false;
 	xa_lock_irq(&mapping->i_pages);
 	g = gcma_claim(entry, &frame, mapping, index);
-	if (g && gcma_is_dirty(g, frame)) {
+	if (g && gcma_is_dirty(g, frame) && xa_load(&mapping->i_pages, index) == entry) {
 		/* Stored since we looked, and the generation has wrapped. */
 		gcma_disown(g, frame);
 		xa_unlock_irq(&mapping->i_pages);
 		return false;
 	}
+	/* What is dirty and in no slot was left to whoever comes. */
 	if (g && xa_load(&mapping->i_pages, index) == entry)
 		__xa_store(&mapping->i_pages, index, g->frames[frame].shadow, 0);
 	xa_unlock_irq(&mapping->i_pages);

@@ -358,23 +358,27 @@ static struct gcma *gcma_dirty_claim(struct address_space *mapping, pgoff_t inde
 
 	for (;;) {
 		void *entry = xa_load(&mapping->i_pages, index);
+		bool there, same;
 		struct gcma *g;
-		bool there;
 
 		if (!gcma_is_tenant(entry))
 			return NULL;
 		g = gcma_rd_entry(entry, frame);
-		there = gcma_is_dirty(g, *frame);
-		if (there && gcma_claim(entry, frame, mapping, index))
+		if (gcma_is_dirty(g, *frame) && gcma_claim(entry, frame, mapping, index))
 			return g;
-		there = there && gcma_names(g, *frame, entry, mapping, index);
-		/* Who moves it changes the slot before the frame: not there, or moved? */
-		smp_rmb();
-		if (xa_load(&mapping->i_pages, index) != entry)
-			continue;
-		if (!there)
+		/*
+		 * Not there, or moved? Nobody moves it while we look: without the lock it might
+		 * go and be back where the entry is the same again, if the generation wrapped.
+		 */
+		xa_lock_irq(&mapping->i_pages);
+		same = xa_load(&mapping->i_pages, index) == entry;
+		there = gcma_is_dirty(g, *frame) &&
+			gcma_names(g, *frame, entry, mapping, index);
+		xa_unlock_irq(&mapping->i_pages);
+		if (same && !there)
 			return NULL;
-		gcma_dirty_wait(&spins);
+		if (same)
+			gcma_dirty_wait(&spins);
 	}
 }
 
