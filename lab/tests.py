@@ -36,7 +36,7 @@ KUNIT_SECONDS = 240
 KUNIT_TIMES = {"kcsan": 4}  # this many times as long
 WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
 # Selftests on the kcsan kernel
-RACY = ("gcma_race", "gcma_fsx", "rental_race", "camc_colors", "lent_colors")
+RACY = ("gcma_race", "gcma_fsx", "gcma_swap", "rental_race", "camc_colors", "lent_colors")
 
 
 @dataclass(frozen=True)

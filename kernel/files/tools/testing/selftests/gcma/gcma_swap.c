@@ -56,6 +56,7 @@ static const struct policy *policy;	/* NULL: all pages are written */
 #define KSM		"/sys/kernel/mm/ksm/"
 #define THP		"/sys/kernel/mm/transparent_hugepage/"
 #define ZSWAP		"/sys/module/zswap/parameters/"
+#define FAULTS		"/sys/kernel/debug/fail_page_alloc/"
 
 static struct {
 	const char *path;
@@ -68,6 +69,9 @@ static struct {
 	{ .path = KSM "pages_to_scan" },
 	{ .path = KSM "sleep_millisecs" },
 	{ .path = KSM "run" },
+	{ .path = FAULTS "min-order" },
+	{ .path = FAULTS "ignore-gfp-highmem" },
+	{ .path = FAULTS "times" },
 };
 
 static void setting_read(const char *path, char *value, size_t size)
@@ -1309,6 +1313,19 @@ static void only_zeroes(void)
 
 static atomic_ulong checks;
 static unsigned long enough;
+static bool faults;	/* allocations fail now and then */
+
+/* Those of this thread, as long as it lives */
+static void fail_allocations_here(void)
+{
+	int fd;
+
+	if (!faults)
+		return;
+	fd = MUST(open("/proc/thread-self/make-it-fail", O_WRONLY | O_CLOEXEC));
+	MUST(write(fd, "1", 1));
+	close(fd);
+}
 
 /* Each thread has a part of the pages for itself. */
 static void *steps(void *arg)
@@ -1318,6 +1335,7 @@ static void *steps(void *arg)
 	char *page = page_buffer(page_size);
 	unsigned int versions[MAX_PAGES] = {};
 
+	fail_allocations_here();
 	for (unsigned long step = 0; atomic_load(&checks) < enough; step++) {
 		unsigned int i = first + random_below(&rnd, part);
 		char *at = memory + i * page_size;
@@ -1361,6 +1379,7 @@ static void primaries(void)
 
 	need_area(&area);
 	heap = area_heap(&area);
+	fail_allocations_here();
 	for (;;) {
 		buffer = heap_alloc(heap, (1 + random_below(&rnd, area.pages / 2)) * page_size);
 		usleep(random_below(&rnd, 2000));
@@ -2384,6 +2403,30 @@ static void steps_while_switched(void)
 		fail("no policy was at work");
 }
 
+#define MANY_FAULTS	1000000
+
+/* Also what puts pages back, or swaps them in, gets no memory at times. */
+static void steps_without_memory(void)
+{
+	unsigned long left;
+
+	need_swap();
+	if (!prepare_faults())
+		lack("faults",
+		     "this kernel injects no faults (CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC)");
+	/* also of single pages, and of those for user memory */
+	MUST(write_file(FAULTS "min-order", "0"));
+	MUST(write_file(FAULTS "ignore-gfp-highmem", "N"));
+	MUST(write_file(FAULTS "times", "%u", MANY_FAULTS));
+	faults = true;
+	steps_while_switched();
+	if (!read_number(FAULTS "times", &left))
+		fail("no " FAULTS "times");
+	diag("%lu allocations of pages failed", MANY_FAULTS - left);
+	if (left == MANY_FAULTS)
+		fail("no allocation failed");
+}
+
 static void zswap_use(bool on)
 {
 	MUST(write_file(ZSWAP "enabled", "%c", on ? 'Y' : 'N'));
@@ -2801,6 +2844,8 @@ static const struct test settings_tests[] = {
 
 static const struct test switch_tests[] = {
 	{ steps_while_switched, ANY | SINGLE, NEED_LOADS, "survive policies that change" },
+	{ steps_without_memory, ANY | SINGLE, NEED_LOADS,
+	  "survive policies that change while allocations fail" },
 	{}
 };
 
