@@ -708,6 +708,7 @@ void __rental_dirtied(struct folio *folio)
 {
 	struct rental *r = rental_at_folio(folio);
 
+	WRITE_ONCE(r->dirtied, true);
 	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN)
 		return;
 	rental_count(r, RENTAL_slipped, folio_nr_pages(folio));
@@ -1023,6 +1024,17 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 }
 
 /*
+ * A lent folio, locked, of the page cache: one of a file, and not dirty unless __rental_dirtied()
+ * was told. Whoever takes a dirty one out of the page cache is warned by filemap_unaccount_folio().
+ */
+static void rental_check(const struct rental *r, struct folio *folio)
+{
+	VM_WARN_ON_ONCE_FOLIO(folio_test_anon(folio) || folio_test_swapbacked(folio), folio);
+	VM_WARN_ON_ONCE_FOLIO((folio_test_dirty(folio) || folio_test_writeback(folio)) &&
+			      !READ_ONCE(r->dirtied), folio);
+}
+
+/*
  * One pass over the range: true if nothing is lent of it any more. What is dropped is put when the
  * TLBs are flushed, what is not at once: a writer may wait for the only reference. If something
  * cannot be moved, for want of memory perhaps, the pass goes on no longer than @until.
@@ -1040,7 +1052,10 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 		bool dropped = false, stays = false, moved;
 
 		if (READ_ONCE(folio->mapping) && folio_trylock(folio)) {
-			dropped = folio->mapping && rental_discard(folio);
+			if (folio->mapping) {
+				rental_check(r, folio);
+				dropped = rental_discard(folio);
+			}
 			if (dropped)
 				rental_count(r, RENTAL_discarded, nr);
 			else

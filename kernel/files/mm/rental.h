@@ -47,6 +47,7 @@ struct rental_vain {
  * @in_vain: files, by the hash of their address, whose writers waited in vain
  * @hand: where to look for the next idle frame
  * @scheme: see there
+ * @dirtied: a page was marked dirty there, ever
  * @clean_work: moves dirty pages out
  * @counters: events since boot
  */
@@ -62,6 +63,7 @@ struct rental {
 	unsigned long held_until;
 	struct rental_vain in_vain[RENTAL_NR_VAIN];
 	enum rental_scheme scheme;
+	bool dirtied;
 	struct delayed_work clean_work;
 	atomic_long_t counters[RENTAL_NR_COUNTERS];
 };
