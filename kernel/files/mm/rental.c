@@ -93,9 +93,11 @@ DEFINE_STATIC_KEY_FALSE(rental_key);
 static struct rental *rental_areas[MAX_CMA_AREAS];
 static unsigned int rental_nr_areas;
 
-static void rental_count(struct rental *r, enum rental_counter counter, long nr)
+/* For the area and for /proc/vmstat. */
+static __always_inline void rental_count(struct rental *r, enum vm_event_item item, long nr)
 {
-	atomic_long_add(nr, &r->counters[counter]);
+	atomic_long_add(nr, &r->counters[item - RENTAL_lends]);
+	count_vm_events(item, nr);
 }
 
 /* ------ the pool ------------------------------------------------------ */
