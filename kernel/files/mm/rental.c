@@ -93,9 +93,11 @@ DEFINE_STATIC_KEY_FALSE(rental_key);
 static struct rental *rental_areas[MAX_CMA_AREAS];
 static unsigned int rental_nr_areas;
 
-static void rental_count(struct rental *r, enum rental_counter counter, long nr)
+/* For the area and for /proc/vmstat. */
+static __always_inline void rental_count(struct rental *r, enum vm_event_item item, long nr)
 {
-	atomic_long_add(nr, &r->counters[counter]);
+	atomic_long_add(nr, &r->counters[item - RENTAL_lends]);
+	count_vm_events(item, nr);
 }
 
 /* ------ the pool ------------------------------------------------------ */
@@ -744,6 +746,7 @@ void __rental_dirtied(struct folio *folio)
 {
 	struct rental *r = rental_at_folio(folio);
 
+	WRITE_ONCE(r->dirtied, true);
 	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN)
 		return;
 	rental_count(r, RENTAL_slipped, folio_nr_pages(folio));
@@ -1059,6 +1062,17 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 }
 
 /*
+ * A lent folio, locked, of the page cache: one of a file, and not dirty unless __rental_dirtied()
+ * was told. Whoever takes a dirty one out of the page cache is warned by filemap_unaccount_folio().
+ */
+static void rental_check(const struct rental *r, struct folio *folio)
+{
+	VM_WARN_ON_ONCE_FOLIO(folio_test_anon(folio) || folio_test_swapbacked(folio), folio);
+	VM_WARN_ON_ONCE_FOLIO((folio_test_dirty(folio) || folio_test_writeback(folio)) &&
+			      !READ_ONCE(r->dirtied), folio);
+}
+
+/*
  * One pass over the range: true if nothing is lent of it any more. What is dropped is put when the
  * TLBs are flushed, what is not at once: a writer may wait for the only reference. If something
  * cannot be moved, for want of memory perhaps, the pass goes on no longer than @until.
@@ -1076,7 +1090,10 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 		bool dropped = false, stays = false, moved;
 
 		if (READ_ONCE(folio->mapping) && folio_trylock(folio)) {
-			dropped = folio->mapping && rental_discard(folio);
+			if (folio->mapping) {
+				rental_check(r, folio);
+				dropped = rental_discard(folio);
+			}
 			if (dropped)
 				rental_count(r, RENTAL_discarded, nr);
 			else

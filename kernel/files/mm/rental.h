@@ -4,15 +4,12 @@
 #define __MM_RENTAL_H
 
 #include <linux/rental.h>
+#include <linux/vmstat.h>
 #include <linux/workqueue.h>
 
 #include "cma_reserve.h"
 
-enum rental_counter {
-#define RENTAL_COUNTER(name) RENTAL_##name,
-#include <linux/rental_counters.h>
-	RENTAL_NR_COUNTERS
-};
+#define RENTAL_NR_COUNTERS	(RENTAL_no_run - RENTAL_lends + 1)
 
 /* How an area is lent and returned, as the paper names it (section 6.2): each adds to the last. */
 enum rental_scheme {
@@ -48,6 +45,7 @@ struct rental_vain {
  * @in_vain: files, by the hash of their address, whose writers waited in vain
  * @hand: where to look for the next idle frame
  * @scheme: see there
+ * @dirtied: a page was marked dirty there, ever
  * @clean_work: moves dirty pages out
  * @counters: events since boot
  */
@@ -64,6 +62,7 @@ struct rental {
 	struct rental_vain in_vain[RENTAL_NR_VAIN];
 	enum rental_scheme scheme;
 	atomic_long_t nr_unevictable;
+	bool dirtied;
 	struct delayed_work clean_work;
 	atomic_long_t counters[RENTAL_NR_COUNTERS];
 };
@@ -73,6 +72,11 @@ static inline struct rental *rental_of(const struct cma *cma)
 {
 	return cma->reserve && cma->reserve->ops == &rental_policy ?
 	       cma->reserve->tenants : NULL;
+}
+
+static inline long rental_counter(const struct rental *r, enum vm_event_item item)
+{
+	return atomic_long_read(&r->counters[item - RENTAL_lends]);
 }
 
 /* mm/vmscan.c */

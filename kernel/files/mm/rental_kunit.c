@@ -112,9 +112,9 @@ static void kunit_check_page(struct kunit *test, struct folio *folio, pgoff_t in
 	KUNIT_EXPECT_NULL(test, memchr_inv(page, index % 251, PAGE_SIZE));
 }
 
-static long kunit_counter(struct rental_kunit *k, enum rental_counter counter)
+static long kunit_counter(struct rental_kunit *k, enum vm_event_item item)
 {
-	return atomic_long_read(&k->r->counters[counter]);
+	return rental_counter(k->r, item);
 }
 
 /* Each frame is idle, lent or a primary's, and the numbers say how many are. */

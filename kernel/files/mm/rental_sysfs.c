@@ -30,10 +30,9 @@ static struct kobj_attribute rental_counter_attrs[RENTAL_NR_COUNTERS] = {
 static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *buf)
 {
-	struct rental *r = rental_of_kobj(kobj);
+	enum vm_event_item item = RENTAL_lends + (attr - rental_counter_attrs);
 
-	return sysfs_emit(buf, "%ld\n",
-			  atomic_long_read(&r->counters[attr - rental_counter_attrs]));
+	return sysfs_emit(buf, "%ld\n", rental_counter(rental_of_kobj(kobj), item));
 }
 
 static ssize_t lent_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
@@ -72,7 +71,7 @@ static ssize_t scheme_store(struct kobject *kobj, struct kobj_attribute *attr,
 static struct kobj_attribute scheme_attr = __ATTR_RW(scheme);
 
 static struct attribute *rental_attrs[] = {
-#define RENTAL_COUNTER(name) &rental_counter_attrs[RENTAL_##name].attr,
+#define RENTAL_COUNTER(name) &rental_counter_attrs[RENTAL_##name - RENTAL_lends].attr,
 #include <linux/rental_counters.h>
 	&lent_attr.attr,
 	&scheme_attr.attr,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is counted for each area of policy rental, in pages unless said: the names are those of
- * the files below /sys/kernel/mm/cma/<area>/. Included with RENTAL_COUNTER() defined.
+ * Rental memory: what is counted, in pages unless said. The events of /proc/vmstat (rental_<name>,
+ * all areas) and the files of /sys/kernel/mm/cma/<area>/ (<name>) are made of this list: who
+ * includes it defines RENTAL_COUNTER(name) before.
  */
+#ifdef CONFIG_RENTAL
 RENTAL_COUNTER(lends)		/* lent to the page cache, for a read */
 RENTAL_COUNTER(taken_over)	/* lent to pages that reclaim would have evicted */
 RENTAL_COUNTER(replaced)	/* left the area before they were written to */
@@ -13,4 +15,5 @@ RENTAL_COUNTER(activated)	/* moved to other memory by a return: in use */
 RENTAL_COUNTER(returns)		/* returns that found pages, a number */
 RENTAL_COUNTER(busy)		/* returns that failed: somebody holds a page, a number */
 RENTAL_COUNTER(no_run)		/* large folios for which there were frames, but no run */
+#endif
 #undef RENTAL_COUNTER

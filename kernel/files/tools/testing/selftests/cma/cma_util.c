@@ -370,7 +370,10 @@ void wait_for(pid_t pid)
 
 /* Failing allocations: Documentation/fault-injection */
 
-static int make_it_fail = -1;	/* stays open: to open a file takes memory */
+#define MAKE_IT_FAIL	"/proc/thread-self/make-it-fail"
+
+/* Of each thread; stays open: to open a file takes memory. */
+static __thread int make_it_fail = -1;
 
 bool prepare_faults(void)
 {
@@ -390,13 +393,14 @@ bool prepare_faults(void)
 				return false;
 		}
 	}
-	make_it_fail = open("/proc/self/make-it-fail", O_WRONLY | O_CLOEXEC);
 	/* Or our own code is evicted, cannot be read again, and that is a SIGBUS. */
-	return make_it_fail >= 0 && !mlockall(MCL_CURRENT);
+	return !access(MAKE_IT_FAIL, W_OK) && !mlockall(MCL_CURRENT);
 }
 
 void fail_allocations(bool on)
 {
+	if (make_it_fail < 0)
+		make_it_fail = MUST(open(MAKE_IT_FAIL, O_WRONLY | O_CLOEXEC));
 	MUST(pwrite(make_it_fail, on ? "1" : "0", 1, 0));
 }
 
@@ -440,6 +444,22 @@ void events_end(const char *system)
 
 	snprintf(path, sizeof(path), TRACING "events/%s/enable", system);
 	MUST(write_file(path, "0"));
+}
+
+ssize_t transfer_failing(int file, bool write, char *at, size_t len, off_t off)
+{
+	size_t count = 0;
+	ssize_t ret;
+
+	fail_allocations(true);
+	do {
+		ret = write ? pwrite(file, at + count, len - count, off + count) :
+			      pread(file, at + count, len - count, off + count);
+		if (ret > 0)
+			count += ret;
+	} while (count < len && (ret > 0 || (ret < 0 && (errno == ENOMEM || errno == EIO))));
+	fail_allocations(false);
+	return ret < 0 ? ret : (ssize_t)count;
 }
 
 /* Areas */

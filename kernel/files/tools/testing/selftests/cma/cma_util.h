@@ -88,8 +88,9 @@ u64 now_ns(void);
 u64 random_below(u64 *state, u64 limit);
 
 /*
- * Failing allocations: of those of this process one in a hundred fails while it asks for that.
- * prepare_faults() comes first in each test and returns false if the kernel cannot inject them.
+ * Failing allocations: of those of this thread one in a hundred fails while it asks for that.
+ * prepare_faults() comes first in each process that does and returns false if the kernel cannot
+ * inject them.
  */
 bool prepare_faults(void);
 void fail_allocations(bool on);
@@ -101,6 +102,12 @@ void fail_allocations(bool on);
 void events_begin(const char *system);
 unsigned long events(const char *name, bool (*is)(const char *fields));
 void events_end(const char *system);
+
+/*
+ * pread() or pwrite() while they fail, which they do not for ever: until all is done, of which
+ * there was a part before one failed. Filesystems may call it an I/O error.
+ */
+ssize_t transfer_failing(int file, bool write, char *at, size_t len, off_t off);
 
 /* The areas. counter() is the sum over all gcma areas, 0 without one. */
 #define CMA_SYSFS	"/sys/kernel/mm/cma"

@@ -91,23 +91,11 @@ static void check_count(const char *what, ssize_t got, size_t want)
 	give_up();
 }
 
-/*
- * Allocations do not fail for ever. A part may have been done before one did; and a filesystem may
- * call it an I/O error.
- */
 static ssize_t transfer(bool write, char *at, size_t len, off_t off)
 {
-	size_t count = 0;
-	ssize_t ret;
-
-	do {
-		ret = write ? pwrite(fd, at + count, len - count, off + count) :
-			      pread(fd, at + count, len - count, off + count);
-		if (ret > 0)
-			count += ret;
-	} while (faults && count < len &&
-		 (ret > 0 || (ret < 0 && (errno == ENOMEM || errno == EIO))));
-	return ret < 0 ? ret : (ssize_t)count;
+	if (faults)
+		return transfer_failing(fd, write, at, len, off);
+	return write ? pwrite(fd, at, len, off) : pread(fd, at, len, off);
 }
 
 static size_t align_down(size_t n, size_t to)
@@ -468,12 +456,11 @@ static struct op {
 	bool (*fn)(void);
 	unsigned int weight;
 	bool writes;
-	bool whole;		/* may lack memory: is repeated until it is done */
 	bool missing;
 } ops[] = {
-	{ 'r', "read", op_read, .weight = 10, .whole = true },
-	{ 'r', "pread", op_pread, .weight = 10, .whole = true },
-	{ 'w', "write", op_write, .weight = 14, .writes = true, .whole = true },
+	{ 'r', "read", op_read, .weight = 10 },
+	{ 'r', "pread", op_pread, .weight = 10 },
+	{ 'w', "write", op_write, .weight = 14, .writes = true },
 	{ 'm', "mapped read", op_map_read, .weight = 10 },
 	{ 'm', "mapped write", op_map_write, .weight = 7, .writes = true },
 	{ 't', "truncate", op_truncate, .weight = 3, .writes = true },
@@ -523,11 +510,7 @@ static void step(void)
 	history[done % LOG_LEN].off = given.off;
 	history[done % LOG_LEN].len = given.len;
 	history[done % LOG_LEN].size = size;
-	if (faults && op->whole)
-		fail_allocations(true);
 	found = op->fn();
-	if (faults && op->whole)
-		fail_allocations(false);
 	if (!found) {
 		op->missing = true;
 		diag("no %s here", op->name);

@@ -9,7 +9,8 @@
  * whose it is: every byte is of that file and that offset, or zero. A primary, who allocates or is
  * a driver that has its place, finds what it has written to its frames, and nothing fails for which
  * there is a free run: nobody holds pages for long. That is not so under scheme "noclean", where
- * dirty pages have to leave first: there it is counted.
+ * dirty pages have to leave first: there it is counted. So it is where allocations fail, those of
+ * reads, writes and the primary.
  *
  * Who looks at a page holds it for a moment, and who writes to it then may do so in the area. That
  * is to be seldom.
@@ -34,6 +35,7 @@
 #define FREE_KIB	(32 << 10)
 #define CACHE_BYTES	MIB(64)	/* read again and again: more than is free */
 #define WORD		8	/* bytes that a stamp makes of one piece */
+#define LATE		60000000000ull	/* ns, until a primary has something on a busy machine */
 
 static struct {
 	unsigned int seconds;
@@ -43,6 +45,7 @@ static struct {
 
 static struct volume volume;
 static bool unclean;		/* schemes of this test: all, or those that keep the area clean */
+static bool faults;		/* allocations of this test fail */
 static const char * const schemes[] = { "noclean", "clean", "lazy", "adaptive" };
 
 static struct {
@@ -69,6 +72,18 @@ static void check(struct owner *o, off_t off, const char *got, size_t len)
 		     (unsigned long long)options.seed);
 }
 
+static void transfer(struct owner *o, bool write, char *at, size_t len, off_t off)
+{
+	if (faults) {
+		if (transfer_failing(o->fd, write, at, len, off) != (ssize_t)len)
+			fail("%s: %s", o->what, strerror(errno));
+	} else if (write) {
+		pwrite_all(o->fd, at, len, off);
+	} else {
+		pread_all(o->fd, at, len, off);
+	}
+}
+
 /* Steps. Ranges are of whole words, so that others may read while words change. */
 
 static off_t random_offset(struct owner *o, off_t end)
@@ -86,7 +101,7 @@ static void step_read(struct owner *o, off_t off, size_t len)
 	len = MIN((off_t)len, MAX(o->size - off, 0));
 	if (!len)
 		return;
-	pread_all(o->fd, o->got, len, off);
+	transfer(o, false, o->got, len, off);
 	check(o, off, o->got, len);
 }
 
@@ -94,7 +109,7 @@ static void step_read_all(struct owner *o, off_t off, size_t len)
 {
 	(void)off;
 	(void)len;
-	pread_all(o->fd, o->got, o->size, 0);
+	transfer(o, false, o->got, o->size, 0);
 	check(o, 0, o->got, o->size);
 }
 
@@ -107,7 +122,7 @@ static void stamp_next(struct owner *o, off_t off, size_t len)
 static void step_write(struct owner *o, off_t off, size_t len)
 {
 	stamp_next(o, off, len);
-	pwrite_all(o->fd, o->model + off, len, off);
+	transfer(o, true, o->model + off, len, off);
 }
 
 static char *map_range(struct owner *o, off_t *off, size_t *len, int prot)
@@ -298,7 +313,11 @@ static void buffer_take(struct buffer *b, u64 *rnd, bool all_free, unsigned long
 		if (b->fd < 0 && errno == EBUSY && !all_free)
 			return;
 	} else {
+		if (faults)
+			fail_allocations(true);
 		b->fd = take(b->pages);
+		if (faults)
+			fail_allocations(false);
 	}
 	primary->allocations++;
 	if (b->fd < 0) {
@@ -330,6 +349,8 @@ static void take_and_give(void)
 	unsigned int held = 0;
 	u64 rnd = options.seed;
 
+	if (faults && !prepare_faults())
+		fail("no allocation can be made to fail");
 	for (unsigned int i = 0; i < BUFFERS; i++)
 		buffers[i] = (struct buffer){ .fd = -1, .drivers = !i };
 	for (unsigned long seed = 1;; seed++) {
@@ -361,6 +382,11 @@ static void fill_cache(void)
 	}
 }
 
+static bool got_nothing(void)
+{
+	return primary->allocations == primary->failures;
+}
+
 static void race(void)
 {
 	unsigned int least = unclean ? 0 : 1;
@@ -369,6 +395,9 @@ static void race(void)
 	pthread_t threads[THREADS];
 	pid_t hogging, filling, taking;
 
+	if (faults && !prepare_faults())
+		lack("faults",
+		     "this kernel injects no faults (CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC)");
 	need_volume(&volume);
 	begin("lazy");
 	close(take_all());
@@ -395,7 +424,8 @@ static void race(void)
 	for (unsigned int i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, work, &owners[i]))
 			fail("no thread");
-	for (end = now_ns() + options.seconds * 1000000000ull; now_ns() < end;) {
+	end = now_ns() + options.seconds * 1000000000ull;
+	while (now_ns() < end || (got_nothing() && now_ns() < end + LATE)) {
 		set_scheme(schemes[least + random_below(&rnd, ARRAY_SIZE(schemes) - least)]);
 		usleep(random_below(&rnd, 200000));
 	}
@@ -411,6 +441,7 @@ static void race(void)
 	slipped = count_of("slipped") - slipped;
 	replaced = count_of("replaced") - replaced;
 	wait_until_clean();
+	close(take_all());
 	for (unsigned int i = 0; i < THREADS; i++) {
 		forget(owners[i].fd);
 		snprintf(owners[i].what, sizeof(owners[i].what), "from the disk");
@@ -424,11 +455,14 @@ static void race(void)
 	diag("in all %lu lent, %lu taken over, %lu discarded, %lu moved, %lu kept",
 	     count_of("lends"), count_of("taken_over"), count_of("discarded"),
 	     count_of("moved_out"), count_of("activated"));
-	if (primary->allocations == primary->failures)
+	if (got_nothing())
 		fail("a primary got nothing");
-	if (!unclean && primary->failures)
+	/* for want of memory; without some for a copy a page is written to where it is */
+	if (unclean || faults)
+		return;
+	if (primary->failures)
 		fail("%lu of %lu allocations failed", primary->failures, primary->allocations);
-	if (!unclean && slipped > replaced / SELDOM)
+	if (slipped > replaced / SELDOM)
 		fail("%lu pages were written to in the area", slipped);
 }
 
@@ -452,10 +486,12 @@ static void parse(int argc, char **argv)
 
 static const char * const on[] = { "ext4", "xfs", "f2fs" };
 
+#define TESTS	3	/* on each */
+
 int main(int argc, char **argv)
 {
 	parse(argc, argv);
-	start(options.kind ? 2 : 2 * ARRAY_SIZE(on));
+	start(options.kind ? TESTS : TESTS * ARRAY_SIZE(on));
 	primary = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (primary == MAP_FAILED)
 		return EXIT_FAILURE;
@@ -468,6 +504,10 @@ int main(int argc, char **argv)
 		    on[k]);
 		unclean = true;
 		run(race, NEED_NOTHING, "%s: the same with scheme noclean in between", on[k]);
+		unclean = false;
+		faults = true;
+		run(race, NEED_NOTHING, "%s: the same while allocations fail", on[k]);
+		faults = false;
 		volume_close(&volume);
 	}
 	return finish();

@@ -305,16 +305,14 @@ static void wait_until_lent(void)
 	fail("few of the pages are lent: nothing is tested");
 }
 
-/*
- * Who writes to a page that a return or this process just looks at may write to it where it is,
- * but not for long.
- */
-static void taken_while(void (*work)(void))
+/* Of so many pages that were written to when they were lent, so many were where they are. */
+static void taken_while(void (*work)(void), unsigned long *replaced, unsigned long *held)
 {
 	pid_t pids[WORKERS];
 	char name[32];
 
 	set_up("lazy");
+	*replaced = count_of("replaced");
 	for (worker = 0; worker < WORKERS; worker++) {
 		snprintf(name, sizeof(name), "worker%u", worker);
 		worker_fds[worker] = file_made(&volume, name, worker + 1, WORKER_BYTES);
@@ -332,17 +330,31 @@ static void taken_while(void (*work)(void))
 	for (worker = 0; worker < WORKERS; worker++)
 		stop(pids[worker]);
 	wait_until_clean();
-	diag("%lu pages were written to in the area", count_of("slipped") - slipped);
+	*replaced = count_of("replaced") - *replaced;
+	*held = count_of("slipped") - slipped;
+	diag("%lu pages were replaced before they were written to, %lu were held", *replaced,
+	     *held);
 }
 
 static void read_meanwhile(void)
 {
-	taken_while(reads);
+	unsigned long replaced, held;
+
+	taken_while(reads, &replaced, &held);
+	none_slipped();
 }
 
+/*
+ * Who writes to a page that a return or this process just looks at may write to it where it is,
+ * but not for long. That is to be seldom.
+ */
 static void written_meanwhile(void)
 {
-	taken_while(writes);
+	unsigned long replaced, held;
+
+	taken_while(writes, &replaced, &held);
+	if (held > replaced / SELDOM)
+		fail("%lu pages were written to in the area", held);
 }
 
 /* Schemes */
@@ -442,6 +454,77 @@ static void scheme_refused(void)
 		if (!read_word(path, word, sizeof(word)) || strcmp(word, schemes[i]))
 			fail("the scheme is '%s' instead of '%s'", word, schemes[i]);
 	}
+}
+
+static void vmstat_agrees(void)
+{
+	static const char * const names[] = {
+		"lends", "taken_over", "replaced", "slipped", "discarded", "moved_out",
+		"activated", "returns", "busy", "no_run",
+	};
+
+	set_up("lazy");
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
+		/* others may be at work: between two looks */
+		unsigned long low = count_of(names[i]), events, high;
+		char event[32];
+
+		snprintf(event, sizeof(event), "rental_%s", names[i]);
+		events = vm_event(event);
+		high = count_of(names[i]);
+		if (events < low || events > high)
+			fail("%s is %lu, %s %lu to %lu", event, events, names[i], low, high);
+	}
+}
+
+#define TRACING	"/sys/kernel/debug/tracing"
+
+/* Is this in the trace? */
+static bool traced(const char *what)
+{
+	FILE *file = fopen(TRACING "/trace", "r");
+	char line[512];
+	bool found = false;
+
+	if (!file)
+		fail(TRACING "/trace: %s", strerror(errno));
+	while (!found && fgets(line, sizeof(line), file))
+		found = strstr(line, what);
+	fclose(file);
+	return found;
+}
+
+/* Events tell which page of which file moved where, and how a return ended. */
+static void events_tell(void)
+{
+	size_t bytes = MIB(1), pages = pages_in(bytes);
+	u64 before[4], after[4];
+	char replace[160], taken[32 + sizeof(area.name)];
+	struct stat st;
+	int fd, buffer;
+
+	set_up("lazy");
+	close(take_all());
+	fd = file_lent(&volume, "file", 1, bytes);
+	MUST(fstat(fd, &st));
+	find_pages(fd, before, ARRAY_SIZE(before));
+	if (write_file(TRACING "/events/rental/enable", "1"))
+		lack("debugfs", "no events of rental memory in " TRACING);
+	MUST(-!!write_file(TRACING "/trace", "\n"));
+	pwrite_all(fd, "written", 7, PAGE(3));
+	find_pages(fd, after, ARRAY_SIZE(after));
+	buffer = take_all();
+	write_file(TRACING "/events/rental/enable", "0");
+	snprintf(replace, sizeof(replace),
+		 "rental_replace: dev=%u:%u ino=%lx index=3 pfn=0x%llx to=0x%llx order=0",
+		 major(st.st_dev), minor(st.st_dev), st.st_ino, (unsigned long long)before[3],
+		 (unsigned long long)after[3]);
+	if (!traced(replace))
+		fail("the trace has no '%s'", replace);
+	snprintf(taken, sizeof(taken), "rental_return: area=%s frame=", area.name);
+	if (!traced(taken) || !traced(" ret=0 ns="))
+		fail("the trace has no return of %zu pages", pages);
+	close(buffer);
 }
 
 /* More than once, so that they are active, or young */
@@ -1102,11 +1185,13 @@ static void run_schemes(void)
 		    "scheme %s: a primary takes pages some of which were written to", scheme);
 	}
 	run(scheme_refused, NEED_NOTHING, "an unknown scheme is refused and changes nothing");
+	run(events_tell, NEED_NOTHING, "events tell of a page that is written to, and of a return");
+	run(vmstat_agrees, NEED_NOTHING, "vmstat agrees with the counters of the area");
 }
 
 int main(void)
 {
-	unsigned int count = ARRAY_SIZE(schemes) + 1;
+	unsigned int count = ARRAY_SIZE(schemes) + 3;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
 		count += tests[i].few ? ON_FEW : ARRAY_SIZE(on);
