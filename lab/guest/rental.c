@@ -22,6 +22,9 @@
  * rental oom			use more and more until killed: "ns N" and "pages N"
  * rental grow FILE MIB SEED REQUESTS HOG_MIB
  *	read 16 KiB of MIB at random so often, and use HOG_MIB of memory in equal steps meanwhile
+ * rental sparse FILE PAGES	make FILE, of holes, and read PAGES of it, none beside another
+ * rental faults FILE MIB SEED REQUESTS KIB
+ *	touch pages of a mapping at random, each read by itself, while the kernel keeps KIB free
  * rental image FILE MIB	make a picture
  * rental apps DEBUG FILE LIB_PAGES ALIVE SEED <APPS
  *	start applications; see there
@@ -47,6 +50,7 @@
 #define NS		1000000000UL
 #define REQUEST		4UL		/* pages */
 #define CHUNK		16UL
+#define NODE_PAGES	64UL		/* of a file, which a node of its tree has */
 #define MAPPINGS	4
 #define PFN		((1UL << 55) - 1) /* in pagemap */
 #define NOWHERE		(~0UL)
@@ -489,6 +493,59 @@ static void grow(char **arg)
 
 #define IMAGE_WIDTH	4096UL
 
+/* Each page that is read takes a node of the tree of the file's pages, of other memory. */
+static void sparse(char **arg)
+{
+	unsigned long count = number(arg[1]), start = now(), i;
+	int fd = open_at(arg[0], "", O_RDWR | O_CREAT | O_TRUNC);
+
+	if (ftruncate(fd, count * NODE_PAGES * PAGE))
+		err(1, "ftruncate");
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	for (i = 0; i < count; i++)
+		if (pread(fd, buf, PAGE, i * NODE_PAGES * PAGE) != PAGE)
+			err(1, "read of page %lu", i);
+	printf("ns %lu\n", now() - start);
+}
+
+/* With so much to be kept free that nothing may be allocated but what the area has. */
+static void faults(char **arg)
+{
+	unsigned long count = number(arg[1]) * MIB_PAGES, requests = number(arg[3]), start, i;
+	unsigned long kib = ask("/proc/sys/vm", "min_free_kbytes");
+	int fd = open_at(arg[0], "", O_RDONLY), status;
+	char *memory;
+	pid_t child;
+
+	state = number(arg[2]);
+	be_killed("-1000");
+	child = fork();
+	if (child < 0)
+		err(1, "fork");
+	if (mlockall(MCL_CURRENT))
+		err(1, "mlockall");
+	if (!child) {
+		be_killed("1000");
+		memory = map(fd, 0, count, PROT_READ, MAP_SHARED);
+		if (madvise(memory, count * PAGE, MADV_RANDOM))
+			err(1, "madvise");
+		for (i = 0; i < count; i++)
+			touch(memory, i); /* it has its page tables, and nodes of the file's tree */
+		start = now();
+		tell("/proc/sys/vm", "min_free_kbytes", number(arg[4]));
+		for (i = 0; i < requests; i++)
+			touch(memory, draw(&state) % count);
+		tell("/proc/sys/vm", "min_free_kbytes", kib);
+		printf("ns %lu\n", now() - start);
+		exit(0);
+	}
+	if (waitpid(child, &status, 0) < 0)
+		err(1, "wait");
+	tell("/proc/sys/vm", "min_free_kbytes", kib);
+	if (status)
+		errx(1, "it was killed");
+}
+
 static void image(char **arg)
 {
 	unsigned long height = number(arg[1]) * MIB_PAGES * PAGE / IMAGE_WIDTH / 3, x, y;
@@ -640,6 +697,10 @@ int main(int argc, char **argv)
 		oom();
 	else if (!strcmp(command, "grow") && argc == 7)
 		grow(arg);
+	else if (!strcmp(command, "sparse") && argc == 4)
+		sparse(arg);
+	else if (!strcmp(command, "faults") && argc == 7)
+		faults(arg);
 	else if (!strcmp(command, "image") && argc == 4)
 		image(arg);
 	else if (!strcmp(command, "apps") && argc == 7)

@@ -157,6 +157,21 @@ bool __rental_spared(struct folio *folio)
 	return r && rental_has_room(r);
 }
 
+void __rental_unevictable(struct folio *folio, long nr)
+{
+	struct rental *r = rental_at_folio(folio);
+
+	if (r)
+		atomic_long_add(nr, &r->nr_unevictable);
+}
+
+/* Lent pages on lists of files, or on their way there or from there */
+static unsigned long rental_listed(const struct rental *r)
+{
+	/* of numbers that change */
+	return max(0L, (long)data_race(r->nr_lent) - atomic_long_read(&r->nr_unevictable));
+}
+
 unsigned long __rental_nr_lent(int nid)
 {
 	unsigned int i, nr = rental_nr();
@@ -167,8 +182,7 @@ unsigned long __rental_nr_lent(int nid)
 
 		if ((nid == NUMA_NO_NODE || rental_nid(r) == nid) &&
 		    READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
-			/* a sum of numbers that change */
-			sum += data_race(r->nr_lent);
+			sum += rental_listed(r);
 	}
 	return sum;
 }
@@ -180,7 +194,7 @@ unsigned long __rental_nr_spared(int nid)
 
 	for (i = 0; i < nr; i++)
 		if (rental_nid(rental_areas[i]) == nid && rental_has_room(rental_areas[i]))
-			sum += data_race(rental_areas[i]->nr_lent); /* as above */
+			sum += rental_listed(rental_areas[i]);
 	return sum;
 }
 
@@ -191,7 +205,7 @@ unsigned long __rental_zone_lent(struct zone *zone)
 
 	for (i = 0; i < nr; i++)
 		if (page_zone(cma_page(rental_areas[i]->cma, 0)) == zone)
-			sum += data_race(rental_areas[i]->nr_lent); /* as above */
+			sum += rental_listed(rental_areas[i]);
 	return sum;
 }
 
@@ -329,17 +343,11 @@ static bool rental_task_has_policy(void)
 #endif
 }
 
-struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,
-			     bool write)
+static struct folio *rental_alloc_any(gfp_t gfp, unsigned int order, bool write)
 {
 	unsigned int i, nr = rental_nr();
 	struct folio *folio;
 
-	if (order > pageblock_order || !rental_may_lend(mapping))
-		return NULL;
-	/* who says where its memory is to be, or of which colors, means this memory, too */
-	if (rental_task_has_policy() || camc_colored(gfp, 0, MIGRATE_MOVABLE))
-		return NULL;
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
 
@@ -354,6 +362,34 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 		}
 	}
 	return NULL;
+}
+
+struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,
+			     bool write)
+{
+	struct folio *folio;
+	unsigned int tries;
+
+	if (order > pageblock_order || !rental_may_lend(mapping))
+		return NULL;
+	/* who says where its memory is to be, or of which colors, means this memory, too */
+	if (rental_task_has_policy() || camc_colored(gfp, 0, MIGRATE_MOVABLE))
+		return NULL;
+	folio = rental_alloc_any(gfp, order, write);
+	if (folio || write || !(gfp & __GFP_DIRECT_RECLAIM) ||
+	    gfp & (__GFP_NORETRY | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL))
+		return folio;
+	/*
+	 * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
+	 * be killed for a page before that was tried as often as the page allocator tries.
+	 */
+	for (tries = 0; !folio && tries < MAX_RECLAIM_RETRIES && __rental_nr_lent(NUMA_NO_NODE);
+	     tries++) {
+		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
+		if (!folio)
+			folio = rental_alloc_any(gfp, order, write);
+	}
+	return folio;
 }
 
 bool __rental_free(struct page *page, unsigned int order)

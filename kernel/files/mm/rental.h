@@ -42,6 +42,7 @@ struct rental_vain {
  *	lie in a range that a primary has, but for the time of its return
  * @nr_idle: bits of @idle
  * @nr_lent: bits of @lent
+ * @nr_unevictable: lent pages on lists of unevictable ones
  * @held: frame for which a return failed, known until @held_until (jiffies)
  * @held_until: see there
  * @in_vain: files, by the hash of their address, whose writers waited in vain
@@ -62,6 +63,7 @@ struct rental {
 	unsigned long held_until;
 	struct rental_vain in_vain[RENTAL_NR_VAIN];
 	enum rental_scheme scheme;
+	atomic_long_t nr_unevictable;
 	struct delayed_work clean_work;
 	atomic_long_t counters[RENTAL_NR_COUNTERS];
 };

@@ -1157,20 +1157,71 @@ static void rental_test_flush(struct kunit *test)
 }
 #endif
 
+/* As many pages of other memory as the area has */
+static void kunit_fill_elsewhere(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct page *page = kunit_take(k, KUNIT_FRAMES);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	kunit_fill(test, KUNIT_FRAMES, KUNIT_FRAMES);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+}
+
+static void kunit_expect_reclaimable(struct kunit *test, unsigned long expected)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned long nr = zone_reclaimable_pages(page_zone(k->memory));
+
+	/* somebody else may read, or evict, a page or two */
+	KUNIT_EXPECT_LT(test, nr, expected + KUNIT_FRAMES / 4);
+	KUNIT_EXPECT_GT(test, nr, expected - KUNIT_FRAMES / 4);
+}
+
 /* An allocation does not hope for lent pages, or it would take long until it fails. */
 static void rental_test_not_reclaimable(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
-	struct zone *zone = page_zone(k->memory);
-	unsigned long before;
+	unsigned long before, i;
 
-	lru_add_drain_all();
-	before = zone_reclaimable_pages(zone);
+	kunit_fill_elsewhere(test);
+	before = zone_reclaimable_pages(page_zone(k->memory));
 	kunit_fill(test, 0, KUNIT_FRAMES);
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, KUNIT_FRAMES);
-	/* somebody else may read a page or two */
-	KUNIT_EXPECT_LT(test, zone_reclaimable_pages(zone), before + KUNIT_FRAMES / 2);
+	kunit_expect_reclaimable(test, before);
+
+	/* Those locked in memory were none it hoped for. */
+	for (i = 0; i < KUNIT_FRAMES / 2; i++)
+		mlock_folio(page_folio(k->memory + i));
+	lru_add_drain_all();
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&k->r->nr_unevictable), KUNIT_FRAMES / 2);
+	kunit_expect_reclaimable(test, before);
+	for (i = 0; i < KUNIT_FRAMES / 2; i++)
+		munlock_folio(page_folio(k->memory + i));
+	lru_add_drain_all();
+	kunit_expect_reclaimable(test, before);
 }
+
+#ifdef CONFIG_NUMA
+/* A node is as full as if it had no lent pages. */
+static void rental_test_node_full(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
+	unsigned long min_unmapped = pgdat->min_unmapped_pages, min_slab = pgdat->min_slab_pages;
+
+	kunit_fill_elsewhere(test);
+	kunit_fill(test, 0, KUNIT_FRAMES);
+	pgdat->min_slab_pages = ULONG_MAX;
+	pgdat->min_unmapped_pages = node_page_state(pgdat, NR_INACTIVE_FILE) +
+				    node_page_state(pgdat, NR_ACTIVE_FILE) - KUNIT_FRAMES / 2;
+	KUNIT_EXPECT_EQ(test, node_reclaim(pgdat, GFP_NOWAIT, 0), NODE_RECLAIM_FULL);
+	pgdat->min_unmapped_pages -= KUNIT_FRAMES;
+	KUNIT_EXPECT_NE(test, node_reclaim(pgdat, GFP_NOWAIT, 0), NODE_RECLAIM_FULL);
+	pgdat->min_unmapped_pages = min_unmapped;
+	pgdat->min_slab_pages = min_slab;
+}
+#endif
 
 static void rental_test_spared(struct kunit *test)
 {
@@ -1237,6 +1288,7 @@ static void rental_kunit_exit(struct kunit *test)
 	lru_add_drain_all();
 	kunit_check(test);
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&k->r->nr_unevictable), 0);
 
 	static_branch_dec(&rental_key);
 	rental_nr_areas--;
@@ -1296,6 +1348,9 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_flush),
 #endif
 	KUNIT_CASE(rental_test_not_reclaimable),
+#ifdef CONFIG_NUMA
+	KUNIT_CASE(rental_test_node_full),
+#endif
 	KUNIT_CASE(rental_test_spared),
 	{}
 };

@@ -27,6 +27,7 @@ static inline bool rental_enabled(void)
 
 bool __rental_lent(const struct page *page);
 bool __rental_spared(struct folio *folio);
+void __rental_unevictable(struct folio *folio, long nr);
 unsigned long __rental_nr_lent(int nid);
 unsigned long __rental_nr_spared(int nid);
 unsigned long __rental_zone_lent(struct zone *zone);
@@ -131,6 +132,13 @@ static inline bool rental_spared(struct folio *folio)
 	return rental_enabled() && __rental_spared(folio);
 }
 
+/* So many pages of a folio come to a list of unevictable ones, or leave it. Any context. */
+static inline void rental_unevictable(struct folio *folio, long nr)
+{
+	if (rental_enabled())
+		__rental_unevictable(folio, nr);
+}
+
 /*
  * Reclaim may evict a folio: clean, locked, isolated. If an area has room and nobody else has
  * a reference to it, a folio there takes its place in the page cache, and true is returned:
@@ -150,13 +158,13 @@ static inline unsigned long rental_nr_lent(int nid)
 	return rental_enabled() ? __rental_nr_lent(nid) : 0;
 }
 
-/* Pages on the node's LRU lists, at most, for which rental_spared() is true */
+/* Pages on the node's lists of files for which rental_spared() is true */
 static inline unsigned long rental_nr_spared(int nid)
 {
 	return rental_enabled() ? __rental_nr_spared(nid) : 0;
 }
 
-/* Lent pages of a zone: to evict them gives an allocation nothing */
+/* Lent pages on a zone's lists of files: to evict them gives an allocation nothing */
 static inline unsigned long rental_zone_lent(struct zone *zone)
 {
 	return rental_enabled() ? __rental_zone_lent(zone) : 0;
