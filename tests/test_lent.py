@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lab import boot, measure, systems, workloads
+from lab import boot, measure, workloads
 from lab.build import Kernel
 from lab.loads import CLASSIC, GENERATIONS, SWITCH
 from lab.machine import KERNEL_MIB, Machine
@@ -22,8 +22,6 @@ DISK = workloads.ram_disk(128, wait=False)
 
 def sections(kernel: Kernel, area_mib: int, mib: int, script: str, policy: str) -> dict[str, str]:
     """What a script prints, once under each LRU: its sections end with the LRU's name."""
-    if not kernel.has(systems.RENTAL):
-        pytest.skip("this kernel lends no memory")
     if kernel.flavour.name != "prod":
         pytest.skip("memory is measured out for the kernel as it is used")
     machine = Machine(KERNEL_MIB + mib + area_mib, 1, area_mib, policy)
