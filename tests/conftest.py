@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What failures tell; a kernel in miniature: a tarball of a few files, a series of one patch."""
 
+import os
 import tarfile
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import source
+from lab import build, source
+from lab.build import Kernel
 from lab.errors import LabError
 from lab.targets import Linux
 from tests.camc import machine
@@ -87,6 +89,14 @@ def small_lab(tmp_path: Path) -> Lab:
     lab.write("patches-6.12/reserve/0001-b.patch", PATCH)
     lab.write("patches-6.12/series", "# in order\nreserve/0001-b.patch\n")
     return lab
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Kernel:
+    """What the test run has built, or, for pytest by hand, what is built now."""
+    flavour = os.environ.get("GCMA_TEST_FLAVOUR", "prod")
+    objects = os.environ.get("GCMA_TEST_OBJECTS")
+    return build.load(flavour, Path(objects)) if objects else build.build(flavour)
 
 
 @pytest.fixture(scope="session")

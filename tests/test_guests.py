@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import boot, build, measure, paths, process, storage, systems
+from lab import boot, measure, paths, process, storage, systems
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -26,14 +26,6 @@ pytestmark = pytest.mark.guest
 
 Boot = Callable[..., BootResult]
 WAYS = pytest.mark.parametrize("way", [boot.system, boot.exact], ids=["system", "exact"])
-
-
-@pytest.fixture(scope="module")
-def kernel() -> Kernel:
-    """What the test run has built, or, for pytest by hand, what is built now."""
-    flavour = os.environ.get("GCMA_TEST_FLAVOUR", "prod")
-    objects = os.environ.get("GCMA_TEST_OBJECTS")
-    return build.load(flavour, Path(objects)) if objects else build.build(flavour)
 
 
 @pytest.fixture(scope="module")
