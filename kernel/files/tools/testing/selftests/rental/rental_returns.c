@@ -477,56 +477,6 @@ static void vmstat_agrees(void)
 	}
 }
 
-#define TRACING	"/sys/kernel/debug/tracing"
-
-/* Is this in the trace? */
-static bool traced(const char *what)
-{
-	FILE *file = fopen(TRACING "/trace", "r");
-	char line[512];
-	bool found = false;
-
-	if (!file)
-		fail(TRACING "/trace: %s", strerror(errno));
-	while (!found && fgets(line, sizeof(line), file))
-		found = strstr(line, what);
-	fclose(file);
-	return found;
-}
-
-/* Events tell which page of which file moved where, and how a return ended. */
-static void events_tell(void)
-{
-	size_t bytes = MIB(1), pages = pages_in(bytes);
-	u64 before[4], after[4];
-	char replace[160], taken[32 + sizeof(area.name)];
-	struct stat st;
-	int fd, buffer;
-
-	set_up("lazy");
-	close(take_all());
-	fd = file_lent(&volume, "file", 1, bytes);
-	MUST(fstat(fd, &st));
-	find_pages(fd, before, ARRAY_SIZE(before));
-	if (write_file(TRACING "/events/rental/enable", "1"))
-		lack("debugfs", "no events of rental memory in " TRACING);
-	MUST(-!!write_file(TRACING "/trace", "\n"));
-	pwrite_all(fd, "written", 7, PAGE(3));
-	find_pages(fd, after, ARRAY_SIZE(after));
-	buffer = take_all();
-	write_file(TRACING "/events/rental/enable", "0");
-	snprintf(replace, sizeof(replace),
-		 "rental_replace: dev=%u:%u ino=%lx index=3 pfn=0x%llx to=0x%llx order=0",
-		 major(st.st_dev), minor(st.st_dev), st.st_ino, (unsigned long long)before[3],
-		 (unsigned long long)after[3]);
-	if (!traced(replace))
-		fail("the trace has no '%s'", replace);
-	snprintf(taken, sizeof(taken), "rental_return: area=%s frame=", area.name);
-	if (!traced(taken) || !traced(" ret=0 ns="))
-		fail("the trace has no return of %zu pages", pages);
-	close(buffer);
-}
-
 /* More than once, so that they are active, or young */
 static void use_pages(int fd, unsigned int id, size_t bytes)
 {
@@ -1186,7 +1136,6 @@ static void run_schemes(void)
 		    "scheme %s: a primary takes pages some of which were written to", scheme);
 	}
 	run(scheme_refused, NEED_NOTHING, "an unknown scheme is refused and changes nothing");
-	run(events_tell, NEED_NOTHING, "events tell of a page that is written to, and of a return");
 	run(vmstat_agrees, NEED_NOTHING, "vmstat agrees with the counters of the area");
 }
 
