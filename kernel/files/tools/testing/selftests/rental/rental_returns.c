@@ -1141,7 +1141,7 @@ static void run_schemes(void)
 
 int main(void)
 {
-	unsigned int count = ARRAY_SIZE(schemes) + 3;
+	unsigned int count = ARRAY_SIZE(schemes) + 2;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
 		count += tests[i].few ? ON_FEW : ARRAY_SIZE(on);
