@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ def compiled(source: Path, *others: Path) -> Path:
     target = folder / f"{source.stem}-{key}"
     if target.exists():
         return target
-    fresh = target.with_name(f"{target.name}.{os.getpid()}")
+    fresh = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}")
     command = ["gcc", *flags, "-o", str(fresh), str(source), *map(str, others), "-lm"]
     process.run(command, failure=f"{source.name} does not compile")
     fresh.rename(target)
