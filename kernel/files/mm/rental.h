@@ -9,7 +9,11 @@
 
 #include "cma_reserve.h"
 
-#define RENTAL_NR_COUNTERS	(RENTAL_no_run - RENTAL_lends + 1)
+#define RENTAL_COUNTER(name) + 1
+enum {
+	RENTAL_NR_COUNTERS = 0	/* without CONFIG_RENTAL */
+#include <linux/rental_counters.h>
+};
 
 /* How an area is lent and returned, as the paper names it (section 6.2): each adds to the last. */
 enum rental_scheme {
@@ -74,10 +78,12 @@ static inline struct rental *rental_of(const struct cma *cma)
 	       cma->reserve->tenants : NULL;
 }
 
+#ifdef CONFIG_RENTAL
 static inline long rental_counter(const struct rental *r, enum vm_event_item item)
 {
 	return atomic_long_read(&r->counters[item - RENTAL_lends]);
 }
+#endif
 
 /* mm/vmscan.c */
 unsigned long reclaim_clean_file(struct pglist_data *pgdat, unsigned long nr);
