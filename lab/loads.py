@@ -386,10 +386,8 @@ def harm(name: str, measured: Measurements) -> dict[str, float]:
     """The figures that every evaluation of loads has: the worst of gcma / none."""
     useless = {
         key: m
-        for (load, setting, variant), gcma in measured.items()
-        if variant == GCMA and gcma.mean(hits) < HARDLY * gcma.mean(pages)
         for key, m in measured.items()
-        if key[:2] == (load, setting)
+        if (gcma := measured[*key[:2], GCMA]).mean(hits) < HARDLY * gcma.mean(pages)
     }
     figures = {
         f"{name}-sectors": worst(measured, sectors, BLOCK),
