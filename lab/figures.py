@@ -91,7 +91,7 @@ def verdict(standing: Standing) -> str:
     return "holds" if standing.figure.holds else ""
 
 
-def said(standing: Standing) -> str:
+def wording(standing: Standing) -> str:
     """What the figure is; of one that misses also why, as far as that is known."""
     missed = standing.figure.holds is False and standing.promise.why
     return standing.promise.text + (f". Why not: {standing.promise.why}" if missed else "")
@@ -117,7 +117,7 @@ def table(standings: Sequence[Standing]) -> Table:
     for standing in standings:
         figure = standing.figure
         view.add_row(
-            *(figure.name, said(standing), number(figure.value), figure.unit),
+            *(figure.name, wording(standing), number(figure.value), figure.unit),
             *(number(figure.must), number(figure.aim), verdict(standing)),
             *((standing.taken or "never").replace("+00:00", "Z"), standing.kernel or "-"),
         )

@@ -75,7 +75,7 @@ def _standing(standing: Standing) -> str:
     unit = "" if figure.unit == "ratio" else f" {figure.unit}"
     kind = "bad" if verdict == "FAILS" else "good" if verdict in ("holds", "aim") else "soft"
     return (
-        f"<tr><td>{escape(figures.said(standing))}</td>"
+        f"<tr><td>{escape(figures.wording(standing))}</td>"
         f'<td class="number">{figures.number(figure.value)}{escape(unit)}</td>'
         f'<td class="number">{figures.number(figure.must)}</td>'
         f'<td class="number">{figures.number(figure.aim)}</td>'

@@ -148,7 +148,7 @@ def test_a_figure_that_misses_says_why() -> None:
     slow = figures.Promise("slow", "time", "s", "sample", "lower", must=1, why="two copies")
     for value, text in ((2.0, "time. Why not: two copies"), (1.0, "time"), (None, "time")):
         standing = figures.Standing(slow, slow.judge(value), None, None)
-        assert figures.said(standing) == text
+        assert figures.wording(standing) == text
 
 
 def test_unknown_figure_is_refused() -> None:
