@@ -96,11 +96,11 @@ def test_packages_are_of_the_same_version() -> None:
         "library.json": r'"version": "(.+)"',
         "vcpkg/compactfit/vcpkg.json": r'"version": "(.+)"',
     }
-    found = {
+    stated = {
         re.findall(pattern, (build.SOURCE / name).read_text(), flags=re.M)[0]
         for name, pattern in versions.items()
     }
-    assert len(found) == 1
+    assert len(stated) == 1
 
 
 def test_package_manifests_name_files_that_there_are() -> None:
@@ -118,9 +118,9 @@ def test_package_manifests_name_files_that_there_are() -> None:
 
 def test_a_departure_from_misra_has_to_be_listed() -> None:
     listed = "| rule | why |\n|---|---|\n| 10.6, 10.8 | sizes |\n| 15.1 | locks |\n"
-    found = "a.c:1:2: style: misra violation [misra-c2012-10.8]\n"
-    assert judge.misra(listed, Finished([], 0, "", found)).passed
-    more = found + "a.c:3:4: style: misra violation [misra-c2012-10.1]\n"
+    departure = "a.c:1:2: style: misra violation [misra-c2012-10.8]\n"
+    assert judge.misra(listed, Finished([], 0, "", departure)).passed
+    more = departure + "a.c:3:4: style: misra violation [misra-c2012-10.1]\n"
     assert judge.misra(listed, Finished([], 0, "", more)).why == "10.1"
     assert not judge.misra("", Finished([], 0, "", "")).passed
 

@@ -52,17 +52,17 @@ def refusals(name: str, source: str, answer: Finished) -> StepResult:
     """Did the compiler find something in each line that is marked, and in no other?"""
     lines = enumerate(source.splitlines(), 1)
     marked = {number for number, line in lines if line.endswith(REFUSED)}
-    found = {int(number) for number in REFUSED_AT.findall(answer.stderr)}
-    holds = bool(marked) and found == marked and answer.returncode != 0
-    why = "" if holds else f"other than marked: {sorted(found ^ marked)}"
+    refused = {int(number) for number in REFUSED_AT.findall(answer.stderr)}
+    holds = bool(marked) and refused == marked and answer.returncode != 0
+    why = "" if holds else f"other than marked: {sorted(refused ^ marked)}"
     return StepResult([Case(name, holds, why=why)], "" if holds else answer.stderr)
 
 
 def refusal(name: str, answer: Finished, *told: str) -> Case:
     """Is it refused, and is the user told why and what to do?"""
-    said = answer.stderr
-    holds = answer.returncode != 0 and all(words in said for words in told)
-    return Case(name, holds, why="" if holds else said.strip()[-500:])
+    message = answer.stderr
+    holds = answer.returncode != 0 and all(words in message for words in told)
+    return Case(name, holds, why="" if holds else message.strip()[-500:])
 
 
 def programs(preset: Preset, answers: Mapping[str, Finished]) -> StepResult:

@@ -50,14 +50,14 @@ class Code:
         function = ""
         lines: list[tuple[int, str, str, str]] = []
         for line in text.splitlines():
-            if found := _FUNCTION.match(line):
-                function = found[2]
-                code.functions[function] = int(found[1], 16)
-            elif found := _INSTRUCTION.match(line):
-                name, operands = found[2], found[3]
+            if match := _FUNCTION.match(line):
+                function = match[2]
+                code.functions[function] = int(match[1], 16)
+            elif match := _INSTRUCTION.match(line):
+                name, operands = match[2], match[3]
                 while name in _PREFIXES and operands:
                     name, _, operands = operands.strip().partition(" ")
-                lines.append((int(found[1], 16), name, operands.strip(), function))
+                lines.append((int(match[1], 16), name, operands.strip(), function))
         for at, (address, name, operands, of) in enumerate(lines):
             goes = name.startswith(("j", "call", "loop"))
             target = _TARGET.match(operands) if goes else None

@@ -107,8 +107,8 @@ def ceilings(soak: bool) -> StepResult:
     seconds = SOAK_SEARCH_SECONDS if soak else SEARCH_SECONDS
     search = [str(folder / "search_ceilings"), str(seconds)]
     answers = {"search_ceilings": _command(search, folder, limit=2 * seconds + LIMIT_SECONDS)}
-    found = judge.programs(build.CEILINGS, answers)
-    return StepResult([*result.cases, *derived, *found.cases], result.detail + found.detail)
+    searched = judge.programs(build.CEILINGS, answers)
+    return StepResult([*result.cases, *derived, *searched.cases], result.detail + searched.detail)
 
 
 def rivals(_: bool) -> StepResult:
