@@ -298,7 +298,7 @@ done
     files = workloads.files("pages")
     result = boot.exact(kernel, machine, text, files=files, timeout=900).check()
     sections = measure.sections(result.output)
-    found = recording.read(sections["pages"])
-    for (_, expected), pages in zip(nodes, found, strict=True):
+    by_task = recording.read(sections["pages"])
+    for (_, expected), pages in zip(nodes, by_task, strict=True):
         assert {number // (recording.NODE_MIB << 8) for number in pages} == expected
     assert sections["refused"].count("pages: ") == 6

@@ -173,8 +173,8 @@ def test_missed_deadlines_are_a_share_of_all_jobs() -> None:
 
 
 def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
-    one = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
-    told = {case: camc_isolation.Told(one, [one]) for case in camc_isolation.cases()}
+    measured = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
+    told = {case: camc_isolation.Told(measured, [measured]) for case in camc_isolation.cases()}
     outcome = camc_isolation.told_of({DDR3: told})
     tasks = [Measured(jobs=[Job(0, 10), Job(100, None)]), Measured(jobs=[Job(0, None)])]
     results = {
@@ -202,13 +202,13 @@ def printed(**sections: str) -> Output:
 
 
 def test_pages_of_a_first_run_are_those_that_come_out_of_files() -> None:
-    def said(text: int, wrong: int) -> str:
+    def check_json(text: int, wrong: int) -> str:
         counts = {kind: {"right": 1, "wrong": 0} for kind in ("data", "file", "heap")}
         return json.dumps({"kinds": {**counts, "text": {"right": text, "wrong": wrong}}})
 
-    output = printed(a=said(7, 2), b=said(0, 0))
-    found = camc_purity.first_counts(output, "a")
-    assert found == {"text": (7, 2), "data": (1, 0), "file": (1, 0)}
+    output = printed(a=check_json(7, 2), b=check_json(0, 0))
+    by_kind = camc_purity.first_counts(output, "a")
+    assert by_kind == {"text": (7, 2), "data": (1, 0), "file": (1, 0)}
     with pytest.raises(LabError, match="first run, xfs: b had no text in memory: did it start"):
         camc_purity.first_counts(output, "b")
 

@@ -92,39 +92,39 @@ def calls(kernel: Kernel, folder: Path, script: str) -> dict[str, Call]:
     machine = Machine(MEMORY_MIB.get(kernel.flavour.name, 512), cpus=1, area_mib=0)
     files = {"/bin/camc": workloads.camc_tool(), "/root/map": folder / "map"}
     result = boot.exact(kernel, machine, CALL + script, files=files, timeout=900).check()
-    found = {}
+    answers = {}
     for name, text in measure.sections(result.output).items():
-        said, _, status = text.rpartition("status ")
-        found[name] = Call(said, int(status))
-    return found
+        output, _, status = text.rpartition("status ")
+        answers[name] = Call(output, int(status))
+    return answers
 
 
 def test_the_tool_on_a_kernel_with_coloring(kernel: Kernel, tmp_path: Path) -> None:
     if not kernel.has(systems.CAMC):
         pytest.skip("this kernel has no memory coloring")
-    said = calls(kernel, tmp_path, WITH)
+    answers = calls(kernel, tmp_path, WITH)
 
-    assert said["no map"] == Call(
+    assert answers["no map"] == Call(
         "camc: no address map is loaded: see camc map list, then camc map load MAP\n", 125
     )
-    assert (said["load"].text[:25], said["load"].status) == ("of-the-test is loaded: 16", 0)
-    assert said["again"].status == 2
-    assert "is loaded already (map of-the-test)" in said["again"].text
-    assert said["map"].status == 0
+    assert (answers["load"].text[:25], answers["load"].status) == ("of-the-test is loaded: 16", 0)
+    assert answers["again"].status == 2
+    assert "is loaded already (map of-the-test)" in answers["again"].text
+    assert answers["map"].status == 0
 
-    fresh, old = map(int, said["pids"].text.split())
-    own, others = said["fresh"].json, said["old"].json
-    assert (said["fresh"].status, own["pid"], len(own["colors"])) == (0, fresh, 2)
+    fresh, old = map(int, answers["pids"].text.split())
+    own, others = answers["fresh"].json, answers["old"].json
+    assert (answers["fresh"].status, own["pid"], len(own["colors"])) == (0, fresh, 2)
     assert own["total"]["wrong"] == 0
     assert own["total"]["right"] == own["total"]["pages"] > 100
     assert all(own["kinds"][kind]["right"] for kind in ("stack", "data", "text"))
-    assert (said["old"].status, others["pid"], len(others["colors"])) == (1, old, 3)
+    assert (answers["old"].status, others["pid"], len(others["colors"])) == (1, old, 3)
     wrong = {kind for kind, its in others["kinds"].items() if its["wrong"]}
     assert wrong <= {"text", "file"} and "text" in wrong
     assert not set(own["colors"]) & set(others["colors"])
-    assert (said["nobody"].status, "has no colors" in said["nobody"].text) == (2, True)
+    assert (answers["nobody"].status, "has no colors" in answers["nobody"].text) == (2, True)
 
-    top = said["top"].json
+    top = answers["top"].json
     assert (top["colors"], top["stats"].keys(), top["stats"]["taken"]) == (16, set(STATS), 5)
     assert top["stats"]["allocated"] >= own["total"]["pages"]
     assert [
@@ -134,33 +134,33 @@ def test_the_tool_on_a_kernel_with_coloring(kernel: Kernel, tmp_path: Path) -> N
         (["spill", "fork", "exec"], own["colors"], [fresh]),
         (["strict", "fork", "exec"], others["colors"], [old]),
     ]
-    assert f" {fresh} " in said["table"].text and "(strict,fork,exec)" in said["table"].text
+    assert f" {fresh} " in answers["table"].text and "(strict,fork,exec)" in answers["table"].text
 
     taken = re.fullmatch(
-        r"camc: process (\d+) \((\w+)\) has color (\d+): take another.*\n", said["taken"].text
+        r"camc: process (\d+) \((\w+)\) has color (\d+): take another.*\n", answers["taken"].text
     )
-    assert taken, said["taken"]
+    assert taken, answers["taken"]
     assert int(taken[3]) in {fresh: own, old: others}[int(taken[1])]["colors"]
-    assert said["many"].status == said["taken"].status == 125
-    assert "fewer than 12 colors of this node are free" in said["many"].text
-    assert said["share"] == Call("", 7)
-    after = said["after"].json
+    assert answers["many"].status == answers["taken"].status == 125
+    assert "fewer than 12 colors of this node are free" in answers["many"].text
+    assert answers["share"] == Call("", 7)
+    after = answers["after"].json
     assert (after["sets"], after["stats"]["taken"]) == ([], 0)
 
 
 def test_the_tool_on_a_kernel_without_coloring(kernel: Kernel, tmp_path: Path) -> None:
     if kernel.has(systems.CAMC):
         pytest.skip("this kernel has memory coloring")
-    said = calls(kernel, tmp_path, WITHOUT)
+    answers = calls(kernel, tmp_path, WITHOUT)
     lacking = "camc: this kernel lacks CONFIG_CAMC: see GETTING CAMC in camc(8)\n"
-    assert said["run"] == Call(lacking, 125)
+    assert answers["run"] == Call(lacking, 125)
     for name in ("load", "top", "check"):
-        assert said[name] == Call(lacking, 2), name
+        assert answers[name] == Call(lacking, 2), name
     # what needs no kernel works all the same
-    assert said["map"].status == 0
-    assert "of-the-test fits this machine: " in said["map"].text
-    assert said["others"].status == 0
-    assert "map of-the-test, its colors: 0-15" in said["others"].text
+    assert answers["map"].status == 0
+    assert "of-the-test fits this machine: " in answers["map"].text
+    assert answers["others"].status == 0
+    assert "map of-the-test, its colors: 0-15" in answers["others"].text
 
 
 def test_pages_that_are_simulated_are_of_the_colors(kernel: Kernel) -> None:
@@ -177,8 +177,8 @@ def test_pages_that_are_simulated_are_of_the_colors(kernel: Kernel) -> None:
     }
     guest = recording.guest(lambda _: kernel, HASHED, scenarios)
     output = guests.run_all("recording", [guest], 60)[guest.name]
-    found = recording.recorded(output, scenarios)
-    assert recording.wrong(HASHED, scenarios, found) == 0
-    colors = [maps.read(HASHED).color(page) for page in found["bank only"][0]]
+    recorded = recording.recorded(output, scenarios)
+    assert recording.wrong(HASHED, scenarios, recorded) == 0
+    colors = [maps.read(HASHED).color(page) for page in recorded["bank only"][0]]
     assert Counter(colors) == dict.fromkeys(range(3, 128, 32), 16)
-    assert len({maps.read(HASHED).color(page) for page in found["buddy"][0]}) > 1
+    assert len({maps.read(HASHED).color(page) for page in recorded["buddy"][0]}) > 1

@@ -86,13 +86,13 @@ def test_the_papers_example(machine: Machine) -> None:
 def test_table_1_and_128_colors(machine: Machine) -> None:
     opteron(machine)
     for node, (first, last) in enumerate(TABLE_1):
-        found = machine.colors("amd-opteron-6128", [first, last])
-        assert [each // 32 for each in found] == [node, node]
+        colors = machine.colors("amd-opteron-6128", [first, last])
+        assert [each // 32 for each in colors] == [node, node]
     assert machine.colors("amd-opteron-6128", [0x828000000, 0xD8000000]) == [-1, -1]
     pages = sample(OPTERON, 4000)
-    found = machine.colors("amd-opteron-6128", pages)
-    assert set(found) == set(range(128))
-    for page, each in zip(pages, found, strict=True):
+    colors = machine.colors("amd-opteron-6128", pages)
+    assert set(colors) == set(range(128))
+    for page, each in zip(pages, colors, strict=True):
         node = next(n for n, (first, last) in enumerate(TABLE_1) if first <= page <= last)
         base = 0x28000000 if not node and page >= 1 << 32 else TABLE_1[node][0]
         channel, rank, bank = (
@@ -194,8 +194,8 @@ def walk(registers: Registers, address: int) -> tuple[int, int, int, int] | None
             continue
         if enabled and limit >> 8 & 7 != address >> 12 & enabled:
             continue
-        found = walk_node(registers[limit & 7], base, enabled.bit_count(), address)
-        return found and (limit & 7, *found)
+        place = walk_node(registers[limit & 7], base, enabled.bit_count(), address)
+        return place and (limit & 7, *place)
     return None
 
 
@@ -401,7 +401,7 @@ def test_registers(machine: Machine, name: str) -> None:
     machine.memory(setup.memory)
     path = str(machine.write("dump", dump(setup.registers)))
     pages = sample(setup.memory, 1500)
-    found = machine.colors(path, pages)
+    colors = machine.colors(path, pages)
     banks = [
         frozenset(
             walk(setup.registers, page + line)
@@ -410,14 +410,14 @@ def test_registers(machine: Machine, name: str) -> None:
         for page in pages
     ]
     assert None not in set().union(*banks)
-    one_to_one(found, banks)
+    one_to_one(colors, banks)
     if not setup.mixed:  # the paper's number
-        for (only,), each in zip(banks, found, strict=True):
+        for (only,), each in zip(banks, colors, strict=True):
             assert only is not None
             node, channel, rank, bank = only
             assert each == ((node * setup.channels + channel) * setup.ranks + rank) * 8 + bank
     if setup.colors:
-        assert len(set(found)) == setup.colors
+        assert len(set(colors)) == setup.colors
 
 
 def one_to_one(colors: list[int], banks: list[frozenset[object]]) -> None:
@@ -613,9 +613,9 @@ def test_shipped(machine: Machine, name: str) -> None:
     assert len(text) <= 4095 and "#" not in text
     converted = read_regions(text)
     pages = sample(shipped.memory, 2500)
-    found = machine.colors(name, pages)
-    assert found == [color(converted, page) for page in pages]
-    assert set(found) == set(range(shipped.colors))
+    colors = machine.colors(name, pages)
+    assert colors == [color(converted, page) for page in pages]
+    assert set(colors) == set(range(shipped.colors))
     if "opteron" in name:  # several nodes: tested above
         return
     published = masks((MAPS / f"{name}.map").read_text())
@@ -626,7 +626,7 @@ def test_shipped(machine: Machine, name: str) -> None:
         )
         for page in pages
     ]
-    one_to_one(found, banks)
+    one_to_one(colors, banks)
     merged = len(published) - (shipped.colors.bit_length() - 1)
     assert ("is spread over" in answer) == bool(merged)
     if merged:
@@ -977,9 +977,9 @@ def test_the_kernel_reads_what_is_shipped_as_the_tool_does(
     pages = [*sample(shipped.memory, 2500), 1 << 51]
     answer = kernel_colors(kernel_reader, path, pages)
     assert (answer.returncode, answer.stderr) == (0, "")
-    found = [-1 if word == "-" else int(word) for word in answer.stdout.split()]
-    assert found == machine.colors(name, pages)
-    assert set(found) == {*range(shipped.colors), -1}
+    colors = [-1 if word == "-" else int(word) for word in answer.stdout.split()]
+    assert colors == machine.colors(name, pages)
+    assert set(colors) == {*range(shipped.colors), -1}
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def rank(vectors: Sequence[int]) -> int:
     basis: list[int] = []
     for vector in vectors:
         rest = vector
-        for one in basis:
-            rest = min(rest, rest ^ one)
+        for pivot in basis:
+            rest = min(rest, rest ^ pivot)
         if rest:
             basis.append(rest)
     return len(basis)
@@ -116,12 +116,12 @@ class AddressMap:
         start = page << PAGE_SHIFT
         region = self.region(start)
         shift = row_shift(region, row_bytes)
-        found = []
+        locations = []
         for address in range(start, start + (1 << PAGE_SHIFT), BURST_BYTES):
             value = region.normalised(address)
             channel, its_rank, bank = (region.number(kind, value) for kind in KINDS)
-            found.append(Location(region.node, channel, its_rank, bank, value >> shift))
-        return found
+            locations.append(Location(region.node, channel, its_rank, bank, value >> shift))
+        return locations
 
 
 def row_shift(region: Region, row_bytes: int) -> int:

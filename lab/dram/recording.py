@@ -130,19 +130,19 @@ def guest(kernels: Kernels, text: str, scenarios: Scenarios) -> Guest:
 
 def recorded(output: Output, scenarios: Scenarios) -> Recorded:
     """The pages of each task of each scenario: as many as it wanted."""
-    found = {title: read(output[title]) for title in scenarios}
+    by_scenario = {title: read(output[title]) for title in scenarios}
     for title, tasks in scenarios.items():
-        if [len(pages) for pages in found[title]] != [task.pages for task in tasks]:
+        if [len(pages) for pages in by_scenario[title]] != [task.pages for task in tasks]:
             raise LabError(f"{title}: not every task has as many pages as it wanted")
-    return found
+    return by_scenario
 
 
-def wrong(text: str, scenarios: Scenarios, found: Recorded) -> int:
+def wrong(text: str, scenarios: Scenarios, by_scenario: Recorded) -> int:
     """How many pages have another color than their task asked for, by this lab's own reader."""
     address_map = maps.read(text)
     return sum(
         bool(task.colors) and address_map.color(page) not in task.colors
         for title, tasks in scenarios.items()
-        for task, pages in zip(tasks, found[title], strict=True)
+        for task, pages in zip(tasks, by_scenario[title], strict=True)
         for page in pages
     )

@@ -90,17 +90,17 @@ class Grade:
     @property
     def clocks(self) -> Clocks:
         names = ("rcd", "rp", "ras", "rrd_s", "rrd_l", "faw", "rtp", "wr", "wtr_s", "wtr_l", "rfc")
-        found = {name: self.whole(name) for name in names}
+        counts = {name: self.whole(name) for name in names}
         return Clocks(
             cl=self.cl,
             cwl=self.cwl,
             bl=4,
-            rc=found["ras"] + found["rp"],
+            rc=counts["ras"] + counts["rp"],
             ccd_s=4,
             ccd_l=self.whole("ccd_l"),
             refi=int(TREFI_NS * self.megatransfers / 2000),
             rtrs=1,
-            **found,
+            **counts,
         )
 
 

@@ -163,7 +163,7 @@ def simulate(board: Board, wanted: Mapping[str, Sequence[Wanted]], pages: Record
             step.update(number)
             tasks = [task(case.scenario, 0, case.load.first)]
             tasks += [task(case.scenario, n, case.load.others) for n in range(1, case.tasks)]
-            first, *others = model.run(board.memory, [[one] for one in tasks], END)
+            first, *others = model.run(board.memory, [[each] for each in tasks], END)
             results[case] = Told(first, others)
         step.update(len(todo))
     return results
@@ -199,7 +199,9 @@ def values(results: Sequence[Results]) -> dict[str, float]:
     several = [n for n in TASKS if n > 1]
     alone = [n for n in several if n <= NODES]
     strides = next(load for load in LOADS if load.first == STRIDES)
-    buddy, one, eight = (Case(strides, PACKED, at) for at in ("buddy", "CAMC, 1", "CAMC, 8"))
+    buddy, one_color, eight_colors = (
+        Case(strides, PACKED, at) for at in ("buddy", "CAMC, 1", "CAMC, 8")
+    )
     return {
         "camc-isolation-order": sum(
             not ordered(told, load, n) for told in results for load in LOADS for n in several
@@ -207,8 +209,10 @@ def values(results: Sequence[Results]) -> dict[str, float]:
         "camc-isolation-alone": max(
             from_alone(told, load, n) for told in results for load in LOADS for n in alone
         ),
-        "camc-isolation-buddy": min(told[buddy].time / told[eight].time for told in results),
-        "camc-isolation-spread": max(told[one].spread / told[buddy].spread for told in results),
+        "camc-isolation-buddy": min(told[buddy].time / told[eight_colors].time for told in results),
+        "camc-isolation-spread": max(
+            told[one_color].spread / told[buddy].spread for told in results
+        ),
         "camc-isolation-one-color": min(throughput(told, RANDOM, 1) for told in results),
     }
 
@@ -217,12 +221,12 @@ def _placements(board: Board, results: Results) -> Table:
     rows: list[list[Cell]] = []
     for load in LOADS:
         for n in TASKS:
-            found = [Case(load, n, where) for where in PLACEMENTS]
+            by_placement = [Case(load, n, where) for where in PLACEMENTS]
             row: list[Cell] = [load.name, n]
-            row += [round(slowdown(results, case), 3) for case in found]
-            row += [round(results[case].spread, 2) for case in found]
-            row += [results[case].first.latency(99) for case in found]
-            row += [max(results[case].first.latencies) for case in found]
+            row += [round(slowdown(results, case), 3) for case in by_placement]
+            row += [round(results[case].spread, 2) for case in by_placement]
+            row += [results[case].first.latency(99) for case in by_placement]
+            row += [max(results[case].first.latencies) for case in by_placement]
             rows.append(row)
     short = ("same", "bank", "controller")
     heads = ("time / alone", "spread %", "p99", "max")
@@ -245,7 +249,7 @@ def _policies(board: Board, results: Results) -> Table:
         for n in (PACKED, max(TASKS)):
             for policy in POLICIES:
                 told = results[Case(load, n, policy)]
-                means = [one.mean_latency for one in (told.first, *told.others)]
+                means = [task.mean_latency for task in (told.first, *told.others)]
                 row: list[Cell] = [load.name, n, policy, round(told.time, 1)]
                 row += [round(told.spread, 2), round(statistics.mean(means), 1)]
                 rows.append([*row, round(statistics.pstdev(means), 1), told.first.latency(99)])
@@ -327,10 +331,10 @@ def _run(run: Run, results: Results) -> Run:
     return Run(**{**vars(run), "samples": samples})
 
 
-def told_of(found: Mapping[Board, Results]) -> tuple[list[Table], list[Plot]]:
+def told_of(by_board: Mapping[Board, Results]) -> tuple[list[Table], list[Plot]]:
     """Of all boards."""
     tables, drawn = [], []
-    for board, results in found.items():
+    for board, results in by_board.items():
         tables.append(_placements(board, results))
         tables.append(_policies(board, results))
         tables.append(_by_colors(board, results))
@@ -344,13 +348,13 @@ def camc_isolation(kernels: Kernels) -> Outcome:
     wanted = {board: scenarios(board) for board in BOARDS}
     guests = {board: recording.guest(kernels, board.text, wanted[board]) for board in BOARDS}
     outputs = run_all("camc-isolation", list(guests.values()), GUEST_SECONDS)
-    runs, found, wrong = [], {}, 0
+    runs, by_board, wrong = [], {}, 0
     for board, guest in guests.items():
         output = outputs[guest.name]
         pages = recording.recorded(output, wanted[board])
         wrong += recording.wrong(board.text, wanted[board], pages)
-        found[board] = simulate(board, wanted[board], pages)
-        runs.append(_run(output.run(), found[board]))
-    tables, drawn = told_of(found)
-    told = values(list(found.values()))
+        by_board[board] = simulate(board, wanted[board], pages)
+        runs.append(_run(output.run(), by_board[board]))
+    tables, drawn = told_of(by_board)
+    told = values(list(by_board.values()))
     return Outcome(runs, tables, drawn, {**told, "camc-isolation-wrong": wrong})

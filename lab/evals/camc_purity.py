@@ -78,10 +78,10 @@ def _script() -> str:
 
 
 def names() -> list[str]:
-    found = []
+    loads = []
     for name in LOADS:
-        found += [name, f"{name}, swapping"] if name in SWAPPING else [name]
-    return found
+        loads += [name, f"{name}, swapping"] if name in SWAPPING else [name]
+    return loads
 
 
 def _counts(output: Output, name: str) -> dict[str, tuple[int, int]]:
@@ -246,7 +246,7 @@ def camc_purity(kernels: Kernels) -> Outcome:
             Table(
                 "Pages that were swapped out and in beside those of a task without colors",
                 ("swap", "right", "wrong", "swapped in for both"),
-                [[name, *found] for name, found in swaps.items()],
+                [[name, *pages] for name, pages in swaps.items()],
                 f"{SWAP_PAGES} pages of each, touched by turns; that without colors touches its own"
                 " again first. With a rotating disk, what lies beside a page is read along,"
                 " whoever's it is.",

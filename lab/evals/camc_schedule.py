@@ -150,10 +150,10 @@ def _times(bench: Bench, results: Results) -> Table:
         for where in PLACEMENTS:
             row: list[Cell] = [share, where]
             for told in results[where, share]:
-                found = [response / bench.clocks(1) for response in responses(told)]
+                times = [response / bench.clocks(1) for response in responses(told)]
                 row += [round(missed([told]), 1), len(told.jobs)]
-                row += [round(f(found), 2) if found else None for f in (statistics.mean, max, min)]
-                row.append(round(statistics.pstdev(found), 3) if found else None)
+                row += [round(f(times), 2) if times else None for f in (statistics.mean, max, min)]
+                row.append(round(statistics.pstdev(times), 3) if times else None)
             rows.append(row)
     heads = ("missed %", "jobs", "mean", "max", "min", "std. dev.")
     limits = ", ".join(f"{analysed(n):.1f} ms for {task.name}" for n, task in enumerate(TASKS))

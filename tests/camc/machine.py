@@ -102,11 +102,11 @@ class Machine:
 
     def colors(self, name: str, addresses: Sequence[int]) -> list[int]:
         """What the tool says of these."""
-        found = []
+        answers = []
         for start in range(0, len(addresses), 4000):
             words = [f"{address:x}" for address in addresses[start : start + 4000]]
-            found += self.output("map", "color", name, *words).split()
-        return [-1 if word == "-" else int(word) for word in found]
+            answers += self.output("map", "color", name, *words).split()
+        return [-1 if word == "-" else int(word) for word in answers]
 
 
 STATS = (
@@ -169,28 +169,28 @@ class Region:
 
 def regions(text: str) -> list[Region]:
     """The regions of a map without templates."""
-    found: list[Region] = []
+    map_regions: list[Region] = []
     for line in text.splitlines():
         words = line.split("#")[0].split()
         if not words or words[0] == "map":
             continue
         if words[0] != "region":
-            found[-1].masks.append(int(words[1], 16))
+            map_regions[-1].masks.append(int(words[1], 16))
             continue
         start, end = (int(word, 16) for word in words[1].split("-"))
         options = dict(zip(words[2::2], words[3::2], strict=True))
         fields = [field.split(":") for field in options.get("remove", "").split(",") if field]
-        found.append(
+        map_regions.append(
             Region(
                 *(start, end, int(options.get("node", "0")), int(options.get("offset", "0"), 16)),
                 [(int(high), int(low)) for high, low in fields],
             )
         )
-    return found
+    return map_regions
 
 
-def color(found: list[Region], address: int) -> int:
-    for region in found:
+def color(map_regions: list[Region], address: int) -> int:
+    for region in map_regions:
         if region.start <= address < region.end:
             return region.color(address)
     return -1
