@@ -152,7 +152,7 @@ class Hunk:
 
 
 def hunks(patch: Patch) -> list[Hunk]:
-    found = []
+    parsed = []
     lines = patch.text.splitlines()
     file = ""
     at = 0
@@ -171,8 +171,8 @@ def hunks(patch: Patch) -> list[Hunk]:
             new -= mark in " +"
             body.append(lines[at] or " ")
             at += 1
-        found.append(Hunk(file, int(match["start"]), tuple(body)))
-    return found
+        parsed.append(Hunk(file, int(match["start"]), tuple(body)))
+    return parsed
 
 
 def annotated(text: str, file: str, patches: Iterable[Patch]) -> list[Line]:
@@ -206,7 +206,9 @@ def _place(lines: Sequence[Line], hunk: Hunk, near: int, patch: Patch) -> int:
 def _applied(old: Sequence[Line], hunk: Hunk, patch: Patch, number: int) -> Iterator[Line]:
     """The hunk's new lines; those that it keeps stay whose they are."""
     at = 0
-    for same, run in itertools.groupby(enumerate(hunk.lines), lambda one: one[1][0] == " "):
+    for same, run in itertools.groupby(
+        enumerate(hunk.lines), lambda numbered: numbered[1][0] == " "
+    ):
         chosen = list(run)
         if same:
             yield from old[at : at + len(chosen)]
@@ -231,14 +233,14 @@ def find(
         raise LabError(f"no patch is called {only}: choose of {known}")
     files = dict.fromkeys(name for patch in chosen for name in patch.touches)
     wanted = {f"{patch.system}/{patch.name}" for patch in chosen}
-    found: list[list[Mutant]] = []
+    groups: list[list[Mutant]] = []
     for file in files:
         if Path(file).suffix in SUFFIXES and (base / file).exists():
             touching = [patch for patch in series.patches if file in patch.touches]
             lines = annotated((base / file).read_text(), file, touching)
             mine = (line.group for line in lines if line.group and line.group.patch in wanted)
-            found += [each for group in dict.fromkeys(mine) if (each := mutants(lines, group))]
-    return found
+            groups += [each for group in dict.fromkeys(mine) if (each := mutants(lines, group))]
+    return groups
 
 
 def mutants(lines: Sequence[Line], group: Group) -> list[Mutant]:
@@ -248,8 +250,8 @@ def mutants(lines: Sequence[Line], group: Group) -> list[Mutant]:
     if not active:
         return []
     several = active if len(active) > 1 else []
-    found = (_mutant(lines, group, which) for which in (None, *several))
-    return [mutant for mutant in found if mutant.before.split() != mutant.after.split()]
+    candidates = (_mutant(lines, group, which) for which in (None, *several))
+    return [mutant for mutant in candidates if mutant.before.split() != mutant.after.split()]
 
 
 def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
@@ -275,10 +277,10 @@ def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
 
 def run(options: tests.Options, only: str = "") -> list[Case]:
     """Try every mutant; a survivor is a failed case. What is known already is not tried again."""
-    series, found = _found(options, only)
+    series, groups = _series_and_groups(options, only)
     flavour = build.find(options.flavour)
     every = trials.all_of(options)
-    total = sum(map(len, found))
+    total = sum(map(len, groups))
     cases = []
     try:
         # the debug kernel runs other code: there each mutant meets all
@@ -287,7 +289,7 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
             Judge(options, every, reached, _content(series, flavour, every)) as judge,
             console.progress("mutants", total, MUTANT_SECONDS * total) as step,
         ):
-            for group, following in itertools.pairwise([*found, []]):
+            for group, following in itertools.pairwise([*groups, []]):
                 for verdict, mutant in tried(group, judge, following[:1]):
                     console.say(f"{mutant.name}: {mutant.text}: {verdict}")
                     why = f"{mutant.text}: {verdict} ({mutant.group.patch})"
@@ -300,11 +302,11 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
 
 def _count(options: tests.Options, series: Series, every: Sequence[Trial]) -> Reach:
     """In all files with hooks, whichever of them are to be tried now."""
-    files = {mutant.group.file for group in _found(options, "")[1] for mutant in group}
+    files = {mutant.group.file for group in _series_and_groups(options, "")[1] for mutant in group}
     return reach.count(options, every, files, _content(series, build.find(reach.FLAVOUR), ()))
 
 
-def _found(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]]]:
+def _series_and_groups(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]]]:
     linux = targets.DEFAULT.linux
     series = source.read_series(paths.KERNEL, linux)
     base = source.pristine(linux, paths.cache()).path
@@ -471,6 +473,6 @@ def listing(options: tests.Options, only: str = "") -> list[str]:
     """What would be tried, a line each."""
     return [
         f"{'' if mutant.line is None else '    '}{mutant.name}: {mutant.text}"
-        for group in _found(options, only)[1]
+        for group in _series_and_groups(options, only)[1]
         for mutant in group
     ]

@@ -70,15 +70,15 @@ Change = tuple[str, int, int, str]  # name, begin and end of what is replaced, b
 
 def _values(text: str) -> Iterator[Change]:
     """Wrong constants and layouts."""
-    for one in CONSTANT.finditer(text):
-        value = int(one["value"], 0)
+    for constant in CONSTANT.finditer(text):
+        value = int(constant["value"], 0)
         wrong = value - 1 if value > 1 else value + 1
-        yield f"{one['name']} is {wrong}", *one.span("value"), str(wrong)
-    for one in ENUM.finditer(text):
-        yield f"{one['name']} is 1", *one.span("name"), f"{one['name']} = 1"
-    for one in LAYOUT.finditer(text):
-        start = one.start()
-        yield f"{one['name']} is laid out as Rust likes", start, start + len("#[repr(C)]"), ""
+        yield f"{constant['name']} is {wrong}", *constant.span("value"), str(wrong)
+    for enum in ENUM.finditer(text):
+        yield f"{enum['name']} is 1", *enum.span("name"), f"{enum['name']} = 1"
+    for layout in LAYOUT.finditer(text):
+        start = layout.start()
+        yield f"{layout['name']} is laid out as Rust likes", start, start + len("#[repr(C)]"), ""
 
 
 def _fields(text: str) -> Iterator[Change]:

@@ -45,7 +45,8 @@ class Counted:
             return line in self.ran
         around = [each for each in self.functions if each[0] <= line <= each[1]]
         ran = any(
-            ran or any(first <= one <= last for one in self.ran) for first, last, ran in around
+            ran or any(first <= number <= last for number in self.ran)
+            for first, last, ran in around
         )
         return ran if around else None
 
@@ -152,8 +153,8 @@ def _count(trial: Trial, context: tests.Context) -> Reached:
         if failed := ktap.first_failure(cases):
             raise LabError(f"the kernel fails as it is: {trial.name}: {failed.name}", failed.why)
         files: dict[str, Counted] = {}
-        for found in sorted(counters.rglob("*.gcda")):
-            files |= read(context.kernel, found, counters)
+        for path in sorted(counters.rglob("*.gcda")):
+            files |= read(context.kernel, path, counters)
     if not any(counted.ran for counted in files.values()):
         raise LabError(f"{trial.name} ran nothing that is counted")
     return Reached(seconds, files)
@@ -174,12 +175,12 @@ def read(kernel: Kernel, counters: Path, root: Path) -> dict[str, Counted]:
     told = json.loads(answer.stdout)
     compiled_in = Path(told["current_working_directory"])
     source = (kernel.objects / "source").resolve()
-    found = {}
+    by_source = {}
     for file in told["files"]:
         name = os.path.relpath((compiled_in / file["file"]).resolve(), source)
         if name.endswith(".c"):  # a header's code is in objects without counters, too
-            found[name] = _counted(file)
-    return found
+            by_source[name] = _counted(file)
+    return by_source
 
 
 def _counted(file: Mapping[str, Any]) -> Counted:

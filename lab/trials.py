@@ -109,11 +109,11 @@ def all_of(options: tests.Options) -> list[Trial]:
     """Those of the options' kernel."""
     flavour = build.find(options.flavour)
     there = [each for each in systems.SYSTEMS.values() if flavour.should_have(each)]
-    found: list[Trial] = [Suite(each) for each in there if each.suites]
-    found += [
+    trials: list[Trial] = [Suite(each) for each in there if each.suites]
+    trials += [
         Program(each, program)
         for program in tests.programs(options)
         for each in selftests.ROUNDS
         if each.runs(program) and all(needed in there for needed in each.needs)
     ]
-    return found if options.special else [*found, Groups()]
+    return trials if options.special else [*trials, Groups()]

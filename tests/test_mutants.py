@@ -81,8 +81,8 @@ def series() -> Series:
 
 
 def test_each_group_and_each_of_its_lines(base: Path, series: Series) -> None:
-    found = mutants.find(base, series)
-    assert [[mutant.text for mutant in group] for group in found] == [
+    groups = mutants.find(base, series)
+    assert [[mutant.text for mutant in group] for group in groups] == [
         [
             "if (!ours(n)) / hook(n);",
             *("if (!ours(n))", "hook(n);"),
@@ -90,7 +90,7 @@ def test_each_group_and_each_of_its_lines(base: Path, series: Series) -> None:
         ["end(n);"],
         ["late(n);"],
     ]
-    assert [group[0].name for group in found] == ["mm/cma.c:6", "mm/cma.c:11", "mm/cma.c:12"]
+    assert [group[0].name for group in groups] == ["mm/cma.c:6", "mm/cma.c:11", "mm/cma.c:12"]
 
 
 def test_includes_comments_and_braces_are_no_hooks() -> None:
@@ -152,8 +152,8 @@ def test_new_indentation_is_no_mutant(base: Path) -> None:
 +   m);
 """
     series = Series({}, [Patch(Path("0001-long.patch"), patch, "reserve")])
-    found = mutants.find(base, series)
-    assert [[mutant.text for mutant in group] for group in found] == [["long x = take(n,"]]
+    groups = mutants.find(base, series)
+    assert [[mutant.text for mutant in group] for group in groups] == [["long x = take(n,"]]
 
 
 def test_what_a_group_replaced_is_back_without_it(base: Path, series: Series) -> None:
@@ -174,8 +174,8 @@ def test_mutant_is_a_patch_behind_the_series(base: Path, series: Series) -> None
 
 
 def test_only_one_patch(base: Path, series: Series) -> None:
-    found = mutants.find(base, series, "gcma/0001")
-    assert [mutant.text for group in found for mutant in group] == ["late(n);"]
+    groups = mutants.find(base, series, "gcma/0001")
+    assert [mutant.text for group in groups for mutant in group] == ["late(n);"]
     with pytest.raises(LabError, match=r"choose of reserve/0001-hooks.patch, gcma/0001-more.patch"):
         mutants.find(base, series, "rental")
 
@@ -238,11 +238,11 @@ UNKNOWN = Reach({})
 def judged(
     base: Path, series: Series, every: list[Trial], reached: Reach = UNKNOWN
 ) -> dict[str, str]:
-    found = mutants.find(base, series)
+    groups = mutants.find(base, series)
     with mutants.Judge(tests.Options(), every, reached, "content") as judge:
         return {
             mutant.text: str(verdict)
-            for group, following in itertools.pairwise([*found, []])
+            for group, following in itertools.pairwise([*groups, []])
             for verdict, mutant in mutants.tried(group, judge, following[:1])
         }
 

@@ -30,7 +30,7 @@ extern "C" {
 
 
 def test_each_declaration_is_wrong_once() -> None:
-    assert [one.name for one in mutants_rust.mutants(SMALL)] == [
+    assert [mutant.name for mutant in mutants_rust.mutants(SMALL)] == [
         "CF_OK is 1",
         "cf_handle is laid out as Rust likes",
         "cf_handle.slot is u64",
@@ -52,7 +52,7 @@ def test_each_declaration_is_wrong_once() -> None:
 
 
 def test_a_mutant_is_the_file_with_one_thing_wrong() -> None:
-    texts = {one.name: one.text for one in mutants_rust.mutants(SMALL)}
+    texts = {mutant.name: mutant.text for mutant in mutants_rust.mutants(SMALL)}
     assert texts["CF_OK is 1"] == SMALL.replace("= 0", "= 1")
     assert texts["cf_handle is laid out as Rust likes"] == SMALL.replace("#[repr(C)]", "")
     early = "    pub stamp: u16,\n    pub slot: u32,\n"
@@ -63,8 +63,8 @@ def test_a_mutant_is_the_file_with_one_thing_wrong() -> None:
 
 def test_nothing_of_the_file_is_left_alone() -> None:
     mutants = mutants_rust.mutants()
-    assert len({one.text for one in mutants} | {SYS}) == len(mutants) + 1
-    names = " ".join(one.name for one in mutants)
+    assert len({mutant.text for mutant in mutants} | {SYS}) == len(mutants) + 1
+    names = " ".join(mutant.name for mutant in mutants)
     for name in re.findall(r"pub (?:const |fn )?(\w+)[:(]", SYS):
         assert re.search(rf"\b{name}\b", names), name
 
@@ -82,7 +82,7 @@ grep -q 'slot: u32' src/sys.rs || { echo 'error[E0308]: mismatched types' >&2; e
 
 
 def verdict(name: str, folder: Path) -> str:
-    (mutant,) = (one for one in mutants_rust.mutants() if one.name == name)
+    (mutant,) = (each for each in mutants_rust.mutants() if each.name == name)
     return mutants_rust.run(mutant, folder).by
 
 
