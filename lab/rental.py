@@ -91,11 +91,11 @@ class Return:
 
 
 def milliseconds(returns: Iterable[Return]) -> list[float]:
-    return [one.ms for one in returns]
+    return [each.ms for each in returns]
 
 
 def failures(returns: Iterable[Return]) -> int:
-    return sum(not one.ok for one in returns)
+    return sum(not each.ok for each in returns)
 
 
 def worst(returns: Sequence[Return]) -> float:

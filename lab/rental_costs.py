@@ -170,13 +170,13 @@ def replacing(writes: Mapping[str, Writes], how: str, pages: int) -> float:
 
 def lending(output: Output) -> dict[int, list[tuple[float, float]]]:
     """Of a page, by their number: allocation and free, of other memory and of a lent frame."""
-    found = {}
+    lends = {}
     for folios in LENDS:
         lines = re.findall(r"^(\d+) (\d+) ([01])$", output[f"lend {folios}"], flags=re.M)
         if [ok for *_, ok in lines] != ["1", "1"]:
             raise LabError(f"{folios} pages were not to be had, or not where they should be")
-        found[folios] = [(int(alloc) / folios, int(free) / folios) for alloc, free, _ in lines]
-    return found
+        lends[folios] = [(int(alloc) / folios, int(free) / folios) for alloc, free, _ in lines]
+    return lends
 
 
 def lend_ratio(of_page: Sequence[tuple[float, float]]) -> float:

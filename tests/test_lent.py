@@ -55,7 +55,7 @@ def test_what_lent_pages_keep_in_memory_is_given_back(kernel: Kernel) -> None:
         none, rental = pool.map(run, ("none", "rental"))
     for lru in LRUS:
         assert measure.counters(rental[f"area {lru}"])["lends"] >= SPARSE_PAGES
-        without, lent = (measure.counters(one[f"sparse {lru}"]) for one in (none, rental))
+        without, lent = (measure.counters(output[f"sparse {lru}"]) for output in (none, rental))
         assert (without["oom_kill"], lent["oom_kill"]) == (0, 0)
         assert lent["ns"] <= 1.5 * without["ns"]
 

@@ -217,16 +217,16 @@ def test_figures_of_returns(run: Callable[..., Outcome]) -> None:
 
 
 def test_failures_with_dirty_pages_are_those_under_writes_or_beside_memory_in_use() -> None:
-    found = {v: rental_return.read_beside(output(v, beside(v))) for v in rental_return.BESIDE}
+    returns = {v: rental_return.read_beside(output(v, beside(v))) for v in rental_return.BESIDE}
     load = rental_return.Load
     for load_of in (load("rndrd", 100), load("rndrd", 100, 96), load("seqwr", 100)):
-        found[LAZY][load_of] = [Return(1, ok=False)]
-    found[GCMA][load("rndrw", 100)] = [Return(1, ok=False)]
+        returns[LAZY][load_of] = [Return(1, ok=False)]
+    returns[GCMA][load("rndrw", 100)] = [Return(1, ok=False)]
     costs = {v: rental_costs.read_returns(output(v, exact(v))) for v in rental_costs.STATES_OF}
     costs[ADAPTIVE]["active", 513] = replace(costs[ADAPTIVE]["active", 513], ok=False)
     writes = {v: rental_costs.write_costs(output(v, exact(v))) for v in (NONE, LAZY)}
     lends = rental_costs.lending(output(LAZY, exact(LAZY)))
-    values = rental_return.values(costs, writes, lends, found)
+    values = rental_return.values(costs, writes, lends, returns)
     assert (values["rental-failures"], values["rental-failures-dirty"]) == (4, 2)
 
 

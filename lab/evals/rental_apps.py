@@ -59,8 +59,8 @@ DEVICES = {PLAYER: (VIDEO_MIB, CAMERA_MIB), CAMERA: (CAMERA_MIB,)}
 
 
 def category(app: str) -> Category:
-    (found,) = (category for category in CATEGORIES if app in category.apps)
-    return found
+    (matching,) = (category for category in CATEGORIES if app in category.apps)
+    return matching
 
 
 def writes(app: str) -> int:

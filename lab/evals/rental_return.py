@@ -94,13 +94,13 @@ def _guest(kernels: Kernels, variant: str) -> Guest:
 
 def read_beside(output: Output) -> dict[Load, list[Return]]:
     """The returns of a system guest."""
-    found = {}
+    returns = {}
     for load in LOADS:
         lines = re.findall(r"^(\d+) ([01])$", output[load.section], flags=re.M)
         if len(lines) != RETURNS:
             raise LabError(f"{output.guest.name}: {len(lines)} of {RETURNS} returns, {load.label}")
-        found[load] = [Return(int(ns), ok == "1") for ns, ok in lines]
-    return found
+        returns[load] = [Return(int(ns), ok == "1") for ns, ok in lines]
+    return returns
 
 
 def _marks(load: Load) -> tuple[str, str]:
@@ -112,8 +112,8 @@ def lent_mib(output: Output, load: Load) -> float | None:
     gained = output.gained("area", *_marks(load))
     if "discarded" not in gained:
         return None
-    found = sum(gained[name] for name in ("discarded", "activated", "moved_out"))
-    return found / RETURNS / loads.PAGES
+    pages = sum(gained[name] for name in ("discarded", "activated", "moved_out"))
+    return pages / RETURNS / loads.PAGES
 
 
 def _median(returns: Sequence[Return]) -> float:

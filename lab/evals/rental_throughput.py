@@ -283,7 +283,7 @@ def copy_cost(uses: Uses, job: Job) -> float:
 
 
 def oom_ratio(ooms: Ooms, lru: str) -> float:
-    lazy, none = (mean(one["ns"] for one in ooms[variant][lru]) for variant in (LAZY, NONE))
+    lazy, none = (mean(oom["ns"] for oom in ooms[variant][lru]) for variant in (LAZY, NONE))
     return lazy / none
 
 
@@ -343,11 +343,11 @@ def _copy_table(uses: Uses) -> Table:
 def _oom_table(ooms: Ooms) -> Table:
     rows: list[list[Cell]] = [
         [
-            *(variant, lru, round(mean(one["ns"] for one in rounds) / 1e6)),
-            round(mean(one["pages"] for one in rounds) / loads.PAGES),
+            *(variant, lru, round(mean(oom["ns"] for oom in rounds) / 1e6)),
+            round(mean(oom["pages"] for oom in rounds) / loads.PAGES),
             round(
                 loads.ratio(
-                    mean(one["ns"] for one in rounds), mean(o["ns"] for o in ooms[NONE][lru])
+                    mean(oom["ns"] for oom in rounds), mean(oom["ns"] for oom in ooms[NONE][lru])
                 ),
                 3,
             ),
