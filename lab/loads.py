@@ -276,11 +276,11 @@ def run(
     return runs, measured
 
 
-def ratio(one: float, other: float, grain: float = 0) -> float:
+def ratio(cost: float, other: float, grain: float = 0) -> float:
     """Of two costs: nothing is as much as nothing, and no more than `grain` more is as much."""
-    if other <= one <= other + grain:
+    if other <= cost <= other + grain:
         return 1.0
-    return one / other if other else float("inf")
+    return cost / other if other else float("inf")
 
 
 def worst(
@@ -301,11 +301,11 @@ def beside(
     measured: Measurements, name: str, setting: Setting, variants: Sequence[str]
 ) -> list[Measured]:
     """These variants of a load, by the seeds that all of them have; none, if one was not run."""
-    found = [measured[name, setting, v] for v in variants if (name, setting, v) in measured]
-    if len(found) < len(variants):
+    present = [measured[name, setting, v] for v in variants if (name, setting, v) in measured]
+    if len(present) < len(variants):
         return []
-    fewest = min(len(one.samples) for one in found)
-    return [replace(one, samples=one.samples[:fewest]) for one in found]
+    fewest = min(len(measurement.samples) for measurement in present)
+    return [replace(measurement, samples=measurement.samples[:fewest]) for measurement in present]
 
 
 def swap_table(title: str, measured: Measurements, variants: Sequence[str], note: str) -> Table:
@@ -323,9 +323,9 @@ def swap_table(title: str, measured: Measurements, variants: Sequence[str], note
         rows.append(
             [
                 *(name, first.load.swap, setting.lru),
-                *(round(one.mean(swap_ins)) for one in by),
-                *(round(one.mean(swap_outs)) for one in by),
-                *(round(one.mean(instructions) / 1e6) for one in by),
+                *(round(measurement.mean(swap_ins)) for measurement in by),
+                *(round(measurement.mean(swap_outs)) for measurement in by),
+                *(round(measurement.mean(instructions) / 1e6) for measurement in by),
             ]
         )
     columns = (

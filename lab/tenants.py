@@ -91,15 +91,15 @@ def store_cost(none: Output, gcma: Output) -> float:
 
 def gaps(events: Iterable[Event], begin: str, end: str) -> list[float]:
     """Instructions from each `end` back to the last `begin` before it."""
-    found = []
+    lengths = []
     begun: float | None = None
     for event in events:
         if event.name == end and begun is not None:
-            found.append(event.time - begun)
+            lengths.append(event.time - begun)
             begun = None
         if event.name == begin:
             begun = event.time
-    return found
+    return lengths
 
 
 def _median_gap(output: Output, section: str, begin: str, end: str) -> float:

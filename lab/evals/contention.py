@@ -110,9 +110,9 @@ def _shares(output: Output) -> Mapping[str, tuple[float, float]]:
     if "g->lock" not in locks and output.guest.machine.policy == "gcma":
         raise LabError("the kernel's lock statistics do not know gcma.lock", output["locks"][:2000])
     time = int(output["ns"]) / 1000 * output.guest.machine.cpus
-    found = {name: locks.get(lock, Lock()) for lock, name in LOCKS.items()}
+    by_name = {name: locks.get(lock, Lock()) for lock, name in LOCKS.items()}
     return {
-        name: (100 * lock.waited / time, 100 * lock.held / time) for name, lock in found.items()
+        name: (100 * lock.waited / time, 100 * lock.held / time) for name, lock in by_name.items()
     }
 
 

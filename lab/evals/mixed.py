@@ -71,7 +71,7 @@ def _small(job: str, area_mib: int) -> Load:
     )
 
 
-def _found(passes: int) -> Load:
+def _in_use(passes: int) -> Load:
     """Pages of which only a shadow tells that they are in use, beside a flow that reads nothing.
 
     Those that are not found out to be are read again by each pass.
@@ -91,15 +91,15 @@ def _found(passes: int) -> Load:
         f"job pages /disk/found {FOUND_MIB} 1 {FOUND_MIB * PAGES} >/dev/null",
         f"job pages /disk/hole0 {FLOW_MIB} 1 {EVICT_MIB * PAGES} >/dev/null",
     )
-    found = f"pages /disk/found {FOUND_MIB} 1 {FOUND_MIB * PAGES}"
-    jobs = [each for n in holes[1:] for each in (found, f"pages /disk/hole{n} {flow}")]
+    read_again = f"pages /disk/found {FOUND_MIB} 1 {FOUND_MIB * PAGES}"
+    jobs = [each for n in holes[1:] for each in (read_again, f"pages /disk/hole{n} {flow}")]
     return Load(
         f"{FOUND_MIB} MiB found in use beside a flow, area 8, cache 64",
         8,
         64,
         ACTIVE_MIB + FOUND_MIB,
         "\n".join(ready),
-        (" && job ".join([*jobs, found]),),
+        (" && job ".join([*jobs, read_again]),),
         settings=loads.BOTH_LRUS,
         seeds=3,
     )
@@ -107,7 +107,7 @@ def _found(passes: int) -> Load:
 
 LOADS = (
     _scan(),
-    _found(10),
+    _in_use(10),
     *(_stream(56, area) for area in SMALL_AREAS_MIB),
     _stream(72, SMALL_AREAS_MIB[1]),
     *(_again(every) for every in (3, 10)),

@@ -31,14 +31,14 @@ def _newlines(match: re.Match[str]) -> str:
 
 def added_lines(patch: str) -> dict[str, int]:
     """File -> lines of code that a patch adds to it; removed lines pay for none."""
-    found: dict[str, str] = {}
+    added: dict[str, str] = {}
     name = ""
     for line in patch.splitlines():
         if line.startswith("+++ "):
             name = line[4:].split("\t")[0].removeprefix("b/")
         elif line.startswith("+"):
-            found[name] = found.get(name, "") + line[1:] + "\n"
-    return {file: code_lines(text) for file, text in found.items()}
+            added[name] = added.get(name, "") + line[1:] + "\n"
+    return {file: code_lines(text) for file, text in added.items()}
 
 
 def kernel_lines(series: Series) -> dict[str, dict[str, int]]:
