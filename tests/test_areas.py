@@ -102,8 +102,8 @@ def test_lent_pages_have_a_table_of_their_own(sysfs: Path) -> None:
     (sysfs / "screen").mkdir()
     for name, value in RENTAL.items():
         (sysfs / "screen" / name).write_text(value + "\n")
-    found = areas.read(sysfs)[2]
-    assert (found.scheme, found.lent, found.tenants_file) == ("lazy", 8192, None)
+    area = areas.read(sysfs)[2]
+    assert (area.scheme, area.lent, area.tenants_file) == ("lazy", 8192, None)
     both, lent = areas.table(areas.read(sysfs)).split("\n\n")
     assert both.splitlines()[-1].split()[:7] == [
         *("screen", "rental", "128.0", "32.0", "32.0", "-", "64.0"),
@@ -118,10 +118,10 @@ def test_lent_pages_have_a_table_of_their_own(sysfs: Path) -> None:
 
 def test_status_as_json(sysfs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["status", "--json", "--sysfs", str(sysfs)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found[1]["tenants_file"] == 8192
-    assert found[1]["swap_policy"] is None
-    assert found[0]["total_pages"] is None
+    listed = json.loads(capsys.readouterr().out)
+    assert listed[1]["tenants_file"] == 8192
+    assert listed[1]["swap_policy"] is None
+    assert listed[0]["total_pages"] is None
 
 
 def test_top_without_a_terminal_is_a_status(
@@ -151,12 +151,12 @@ def test_top_draws_over_what_it_drew(
             raise KeyboardInterrupt
 
     def drawn() -> str:
-        said.append(capsys.readouterr().out)
-        return said[-1]
+        outputs.append(capsys.readouterr().out)
+        return outputs[-1]
 
-    said: list[str] = []
+    outputs: list[str] = []
     monkeypatch.setattr(areas.time, "sleep", end_after_two)
     with pytest.raises(KeyboardInterrupt):
         areas.watch(sysfs, 1)
-    first, second = said
+    first, second = outputs
     assert second == f"\x1b[4A\x1b[J{first.replace('123,456', '123,457')}"

@@ -67,11 +67,11 @@ def test_mistakes_are_one_line(
     command: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(command.split()) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("gcma: ")
-    assert message in said.err
-    assert said.err.count("\n") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("gcma: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
 
 
 def test_cache_that_cannot_be_written(

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
         "flavour": args.flavour,
         "release": kernel.release,
         "image": str(kernel.image),
-        "systems": [one.name for one in systems.SYSTEMS.values() if kernel.has(one)],
+        "systems": [system.name for system in systems.SYSTEMS.values() if kernel.has(system)],
     }
     if args.json:
         print_json(known)

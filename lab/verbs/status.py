@@ -20,9 +20,9 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = areas.read(Path(args.sysfs))
+    cma_areas = areas.read(Path(args.sysfs))
     if args.json:
-        print_json(areas.as_json(found))
+        print_json(areas.as_json(cma_areas))
     else:
-        print(areas.table(found), end="")
+        print(areas.table(cma_areas), end="")
     return 0

@@ -62,10 +62,10 @@ def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
     rust = only == RUST or (not only and not options.camc)
     setup.install_packages()
     if args.list:
-        found = [] if only == RUST else mutants.listing(options, only)
+        names = [] if only == RUST else mutants.listing(options, only)
         if rust:
-            found += [f"sys.rs: {mutant.name}" for mutant in mutants_rust.mutants()]
-        print_json(found) if args.json else print("\n".join(found))
+            names += [f"sys.rs: {mutant.name}" for mutant in mutants_rust.mutants()]
+        print_json(names) if args.json else print("\n".join(names))
         return 0
     cases = [] if only == RUST else mutants.run(options, only)
     if rust:
