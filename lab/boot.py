@@ -481,8 +481,8 @@ def _from_initramfs(
 
 def find_status(log: str) -> int | None:
     """The exit status that an exact guest's init left in the kernel's log."""
-    found = re.findall(rf"{STATUS} (\d+)$", log, flags=re.M)
-    return int(found[-1]) if found else None
+    statuses = re.findall(rf"{STATUS} (\d+)$", log, flags=re.M)
+    return int(statuses[-1]) if statuses else None
 
 
 def _make_initramfs(path: Path, init: str, script: str, files: Mapping[str, Path]) -> None:
@@ -502,11 +502,11 @@ def programs(names: Sequence[str]) -> dict[str, Path]:
     """Host programs and the libraries they need, for the `files` of an exact guest."""
     files = {}
     for name in names:
-        found = shutil.which(name)
-        if found is None:
+        program = shutil.which(name)
+        if program is None:
             raise LabError(f"{name} is not installed: run `./gcma setup`")
-        path = Path(found).resolve()
-        files[found] = path
+        path = Path(program).resolve()
+        files[program] = path
         listed = process.run(["ldd", str(path)], check=False)
         for library in re.findall(r"(/\S+) \(0x", listed.stdout):
             files[library] = Path(library).resolve()

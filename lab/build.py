@@ -22,7 +22,9 @@ RELEASE = "include/config/kernel.release"  # the same: its name
 ALONE = "alone"  # the kernel of a part of the series
 PLAIN = ("base", "memory", "storage", "media", "observe")
 # All but memory coloring, which is in a kernel of its own: the others are what it is set beside.
-OURS = systems.fragments(one for one in systems.SYSTEMS.values() if one is not systems.CAMC)
+OURS = systems.fragments(
+    system for system in systems.SYSTEMS.values() if system is not systems.CAMC
+)
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,11 @@ def missing_symbols(wanted: Mapping[str, str], config: Mapping[str, str]) -> lis
 
 def fragments(flavour: Flavour, target: Target) -> list[Path]:
     """The files that make the flavour's configuration on this target."""
-    found = []
+    candidates = []
     for name in flavour.fragments:
-        found.append(CONFIGS / f"{name}.config")
-        found.append(CONFIGS / target.fragments / f"{name}.config")
-    return [path for path in found if path.exists()]
+        candidates.append(CONFIGS / f"{name}.config")
+        candidates.append(CONFIGS / target.fragments / f"{name}.config")
+    return [path for path in candidates if path.exists()]
 
 
 @dataclass(frozen=True)

@@ -99,14 +99,14 @@ class _PlainProgress(Progress):
 
     def __init__(self, title: str, total: float, expected: float, *, at_most: bool) -> None:
         super().__init__(title, total, expected, at_most=at_most)
-        self.said = self.start
+        self.printed_at = self.start
         say(f"{title}: about {duration(expected)}")
 
     def update(self, done: float) -> None:
         super().update(done)
         now = time.monotonic()
-        if now - self.said >= PLAIN_INTERVAL:
-            self.said = now
+        if now - self.printed_at >= PLAIN_INTERVAL:
+            self.printed_at = now
             say(self.line())
 
 

@@ -90,8 +90,10 @@ def objects(kernel: Kernel) -> list[Path]:
     """The object files of this project's own source files, as far as they are configured."""
     root = paths.KERNEL / "files"
     names = (path.relative_to(root) for path in root.rglob("*.c"))
-    found = (kernel.objects / name.with_suffix(".o") for name in names if name.parts[0] != "tools")
-    return [path for path in found if path.exists()]
+    candidates = (
+        kernel.objects / name.with_suffix(".o") for name in names if name.parts[0] != "tools"
+    )
+    return [path for path in candidates if path.exists()]
 
 
 def functions_of(files: Iterable[Path]) -> frozenset[str]:
@@ -99,6 +101,6 @@ def functions_of(files: Iterable[Path]) -> frozenset[str]:
     names: set[str] = set()
     for path in files:
         output = process.run(["nm", str(path)], failure=f"nm cannot read {path}").stdout
-        found = re.findall(r"^\w+ [tTwW] (\S+)$", output, flags=re.M)
-        names |= {_source_name(name) for name in found}
+        symbols = re.findall(r"^\w+ [tTwW] (\S+)$", output, flags=re.M)
+        names |= {_source_name(name) for name in symbols}
     return frozenset(names)

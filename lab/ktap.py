@@ -87,12 +87,12 @@ def _close(pending: dict[int, list[Case]], plans: dict[int, int], depth: int) ->
     cases: list[Case] = []
     for level in sorted({*pending, *plans}):
         if level >= depth:
-            found = pending.pop(level, [])
-            planned = plans.pop(level, len(found))
-            if planned != len(found):
-                why = f"{planned} tests were planned, {len(found)} reported"
-                found.append(Case("(the plan)", passed=False, why=why))
-            cases += found
+            reported = pending.pop(level, [])
+            planned = plans.pop(level, len(reported))
+            if planned != len(reported):
+                why = f"{planned} tests were planned, {len(reported)} reported"
+                reported.append(Case("(the plan)", passed=False, why=why))
+            cases += reported
     return cases
 
 

@@ -120,9 +120,9 @@ def _apt_install(prefix: list[str], names: list[str]) -> None:
                     step.update(percent)
             status = apt.wait()
         log.seek(0)
-        said = log.read()
+        messages = log.read()
     if status:
-        errors = [line for line in said.splitlines() if line.startswith("E: ")]
+        errors = [line for line in messages.splitlines() if line.startswith("E: ")]
         raise LabError(f"apt-get failed: {(errors or ['see apt.log'])[0]}", "\n".join(errors[1:]))
 
 

@@ -28,16 +28,16 @@ class Skip:
 
 def read(path: Path = LIST) -> list[Skip]:
     """The list, an entry for each pattern."""
-    found = []
+    skips = []
     for number, entry in enumerate(tomllib.loads(path.read_text()).get("skip", []), 1):
         try:
-            found += [
+            skips += [
                 Skip(entry["part"], case, entry["why"], tuple(entry.get("flavours", ())))
                 for case in entry["cases"]
             ]
         except KeyError as missing:
             raise LabError(f"{path}: entry {number} has no {missing}") from None
-    return found
+    return skips
 
 
 def judge(part: str, flavour: str, cases: Iterable[Case], listed: Iterable[Skip]) -> list[Case]:

@@ -47,8 +47,8 @@ class Patch:
     @property
     def touches(self) -> list[str]:
         """The paths it changes, in order."""
-        found = re.findall(r"^(?:---|\+\+\+) [ab]/(\S+)", self.text, flags=re.M)
-        return list(dict.fromkeys(found))
+        names = re.findall(r"^(?:---|\+\+\+) [ab]/(\S+)", self.text, flags=re.M)
+        return list(dict.fromkeys(names))
 
     @property
     def adds(self) -> list[str]:
@@ -69,14 +69,14 @@ class Series:
 
     def claims(self, patch: Patch) -> list[str]:
         """The new files that this patch adds."""
-        found = []
+        claimed = []
         for wanted in patch.adds:
             folder = wanted.rstrip("/") + "/"
             some = [name for name in self.files if name == wanted or name.startswith(folder)]
             if not some:
                 raise LabError(f"{patch.name} says `Adds: {wanted}`, which is no new file")
-            found += some
-        return found
+            claimed += some
+        return claimed
 
     def upto(self, count: int) -> "Series":
         """The first patches, with the new files that they bring."""
@@ -194,9 +194,9 @@ def _unpack(tarball: Path, target: Path) -> None:
             pass  # tar gave up: its status tells
         status = tar.wait()
         errors.seek(0)
-        said = errors.read().decode(errors="replace").strip()
+        message = errors.read().decode(errors="replace").strip()
     if status:
-        raise LabError(f"{tarball} could not be unpacked", said)
+        raise LabError(f"{tarball} could not be unpacked", message)
 
 
 def patched(base: Tree, series: Series, path: Path) -> Tree:

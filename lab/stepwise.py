@@ -51,8 +51,8 @@ def check(series: Series, target: Target) -> None:
         step.update(1)
         for number, patch in enumerate(series.patches, start=1):
             touched = {*patch.touches, *series.upto(number).claims(patch)}
-            found = warnings(build_with(number, touched, patch.name), touched)
-            _refuse_warnings(patch, [line for each, line in found.items() if each not in old])
+            warned = warnings(build_with(number, touched, patch.name), touched)
+            _refuse_warnings(patch, [line for each, line in warned.items() if each not in old])
             step.update(number + 1)
 
 
@@ -65,17 +65,17 @@ def _configuration(series: Series, target: Target) -> str:
 
 def folders(names: Iterable[str]) -> list[str]:
     """What make is asked for to compile these files: their folders, not the headers'."""
-    found = {str(PurePosixPath(name).parent) for name in names if BUILT.search(name)}
-    return sorted(f"{name}/" for name in found if not name.startswith(("Documentation", "tools")))
+    parents = {str(PurePosixPath(name).parent) for name in names if BUILT.search(name)}
+    return sorted(f"{name}/" for name in parents if not name.startswith(("Documentation", "tools")))
 
 
 def warnings(output: str, names: Iterable[str]) -> dict[tuple[str, str], str]:
     """What the compiler and sparse say of these files: by file and words, wherever in the file."""
     mine = set(names)
-    found = [match for match in WARNING.finditer(output) if match["name"] in mine]
-    return {(match["name"], match["text"]): match[0] for match in found}
+    matches = [match for match in WARNING.finditer(output) if match["name"] in mine]
+    return {(match["name"], match["text"]): match[0] for match in matches}
 
 
-def _refuse_warnings(patch: Patch, found: list[str]) -> None:
-    if found:
-        raise LabError(f"after {patch.name} the compiler or sparse warns", "\n".join(found))
+def _refuse_warnings(patch: Patch, lines: list[str]) -> None:
+    if lines:
+        raise LabError(f"after {patch.name} the compiler or sparse warns", "\n".join(lines))

@@ -90,17 +90,17 @@ gcma_disk() {
 
 def wanted(disk: str | None, swap: str | None) -> Storage:
     """What the command line asks for: '64M', '1G:xfs' or an image; '64M' or 'zram'."""
-    found = Storage()
+    storage = Storage()
     if disk is not None:
-        found = _with_disk(found, disk)
+        storage = _with_disk(storage, disk)
     if swap == ZRAM:
-        found = replace(found, zram=True)
+        storage = replace(storage, zram=True)
     elif swap is not None:
-        found = replace(found, swap_mib=parse_mib(swap))
-        if not found.swap_mib:
+        storage = replace(storage, swap_mib=parse_mib(swap))
+        if not storage.swap_mib:
             raise LabError(f"{swap} of swap is none")
-    found.check()
-    return found
+    storage.check()
+    return storage
 
 
 def _with_disk(storage: Storage, text: str) -> Storage:
