@@ -99,10 +99,10 @@ def booted(monkeypatch: pytest.MonkeyPatch) -> list[boot.BootResult]:
     """The ends of system guests to come; the last one stays."""
     ends: list[boot.BootResult] = []
 
-    def one(*_: object, **__: object) -> boot.BootResult:
+    def next_end(*_: object, **__: object) -> boot.BootResult:
         return ends.pop(0) if len(ends) > 1 else ends[0]
 
-    monkeypatch.setattr(boot, "_system", one)
+    monkeypatch.setattr(boot, "_system", next_end)
     return ends
 
 

@@ -113,13 +113,13 @@ def test_exact_takes_files_programs_and_a_seed(
     script = f"{prepare} cat /root/data /proc/swaps; /usr/bin/md5sum --version; "
     script += "cat /proc/uptime /proc/sys/kernel/random/uuid"
     guest = partial(boot.exact, kernel, equipped, script, files=files)
-    one, other, same = _side_by_side([guest, partial(guest, seed=2), guest])
-    assert "carried along" in one.output
-    assert "GNU coreutils" in one.output  # not busybox's
-    assert "/dev/zram0" in one.output  # swap in memory
-    assert same.console == one.console
-    assert same.output == one.output
-    assert other.output.splitlines()[-1] != one.output.splitlines()[-1]
+    first, other, same = _side_by_side([guest, partial(guest, seed=2), guest])
+    assert "carried along" in first.output
+    assert "GNU coreutils" in first.output  # not busybox's
+    assert "/dev/zram0" in first.output  # swap in memory
+    assert same.console == first.console
+    assert same.output == first.output
+    assert other.output.splitlines()[-1] != first.output.splitlines()[-1]
 
 
 FOLDER_AND_DISKS = """

@@ -70,12 +70,12 @@ def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) ->
     key = hashlib.sha256("\0".join((text, spin_version(), *VERIFIER, *defines)).encode())
     known = paths.cache() / "models" / f"{model}-{key.hexdigest()[:24]}.json"
     if not known.exists():
-        found = _search(folder, model, defines, optimise)
-        if not (found.complete or found.violated):
-            return found
+        result = _search(folder, model, defines, optimise)
+        if not (result.complete or result.violated):
+            return result
         known.parent.mkdir(exist_ok=True)
         part = known.with_suffix(".part")
-        part.write_text(json.dumps(asdict(found)))
+        part.write_text(json.dumps(asdict(result)))
         part.rename(known)
     return Search(**json.loads(known.read_text()))
 
@@ -100,8 +100,8 @@ def mutants(model: str) -> list[str]:
 
 @pytest.mark.parametrize(("model", "defines"), COMPLETE)
 def test_all_states_are_sound(tmp_path: Path, model: str, defines: tuple[str, ...]) -> None:
-    found = search(tmp_path, model, defines, "-O2")
-    assert found.complete and not found.violated, found.output
+    result = search(tmp_path, model, defines, "-O2")
+    assert result.complete and not result.violated, result.output
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_nothing_can_be_left_out(tmp_path: Path, model: str, mutant: str) -> Non
     tries = (
         search(tmp_path, model, (f"LEAVE_OUT={mutant}", *bounds), "-O0") for bounds in BOUNDS[model]
     )
-    assert any(found.violated for found in tries), f"{model} without {mutant} is not rejected"
+    assert any(result.violated for result in tries), f"{model} without {mutant} is not rejected"
 
 
 def test_every_model_is_searched() -> None:

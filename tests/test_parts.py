@@ -259,10 +259,10 @@ def test_case_is_skipped_only_if_no_round_ran_it() -> None:
     def skipped(name: str) -> Case:
         return Case(name, passed=True, skipped=True, why="not here")
 
-    found = [
+    by_round = [
         *(("one", Case("a", passed=True)), ("one", skipped("b")), ("one", skipped("c"))),
         *(("two", skipped("a")), ("two", Case("b", passed=False)), ("two", skipped("c"))),
     ]
-    cases = selftests.merged(found)
+    cases = selftests.merged(by_round)
     assert [case.name for case in cases] == ["a (one)", "c", "b (two)"]
     assert tests.PartResult("selftests", cases).summary == Summary(1, 1, 1)

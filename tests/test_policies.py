@@ -19,9 +19,9 @@ def policies() -> set[str]:
     rows = re.findall(r"&(\w+),", table[1])
     names = {}
     for row in rows:
-        found = re.search(rf'struct cma_policy {row} = \{{\s*\.name = "(\w+)"', text)
-        assert found, row
-        names[row] = found[1]
+        match = re.search(rf'struct cma_policy {row} = \{{\s*\.name = "(\w+)"', text)
+        assert match, row
+        names[row] = match[1]
     return set(names.values())
 
 
