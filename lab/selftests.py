@@ -187,7 +187,7 @@ def run(
     nothing = [pattern for system in lacking for pattern in system.programs]
     programs = [n for n in programs if not any(fnmatchcase(n, pattern) for pattern in nothing)]
     parts = [
-        part for one in rounds or [PLAIN] for part in _parts(one.on(kernel, soak=soak), programs)
+        part for each in rounds or [PLAIN] for part in _parts(each.on(kernel, soak=soak), programs)
     ]
     total = sum(len(part.programs) for part in parts)
     ended = 0
@@ -201,13 +201,13 @@ def run(
         ready = replace(each, machine=adapt(each.machine))
         return run_round(kernel, ready, each.programs, soak=soak, listener=listen)
 
-    found: list[tuple[str, Case]] = []
+    by_round: list[tuple[str, Case]] = []
     details: list[str] = []
     with ThreadPoolExecutor(2) as pool:
         for each, (cases, detail) in zip(parts, pool.map(one_boot, parts), strict=True):
-            found += [(each.name, leaf) for case in cases for leaf in case.leaves()]
+            by_round += [(each.name, leaf) for case in cases for leaf in case.leaves()]
             details += [detail] if detail else []
-    return merged(found), "\n".join(details)
+    return merged(by_round), "\n".join(details)
 
 
 def _parts(each: Round, programs: Sequence[str]) -> list[Round]:
@@ -221,11 +221,11 @@ def _parts(each: Round, programs: Sequence[str]) -> list[Round]:
     return parts
 
 
-def merged(found: list[tuple[str, Case]]) -> list[Case]:
+def merged(by_round: list[tuple[str, Case]]) -> list[Case]:
     """The cases of all rounds, named after them; skipped is what ran in none."""
-    ran = {case.name for _, case in found if not case.skipped}
+    ran = {case.name for _, case in by_round if not case.skipped}
     kept: dict[str, Case] = {}
-    for name, case in found:
+    for name, case in by_round:
         if not case.skipped:
             full = f"{case.name} ({name})"
             kept[full] = replace(case, name=full, children=[])
