@@ -1153,6 +1153,14 @@ static bool gcma_walked(struct xarray *pages, pgoff_t index)
 	return true;
 }
 
+/* Begin a walk. Amid the shadow of a large folio xas_load() would begin it at the first page. */
+static void gcma_walk_from(struct xa_state *xas)
+{
+	xas_load(xas);
+	if (xas_is_node(xas) && !xas->xa_node->shift)
+		xas->xa_offset = xas->xa_index & XA_CHUNK_MASK;
+}
+
 void __gcma_narrow(struct address_space *mapping, pgoff_t index,
 		   struct file_ra_state *ra)
 {
@@ -1167,8 +1175,8 @@ void __gcma_narrow(struct address_space *mapping, pgoff_t index,
 		return;
 	/* A walk, not a look each: what is no tenant is often all there is. */
 	scoped_guard(rcu) {
-		xas_load(&before);
-		xas_load(&behind);
+		gcma_walk_from(&before);
+		gcma_walk_from(&behind);
 		while (first > start && !gcma_alive(xas_prev(&before)))
 			first--;
 		while (run < enough && ++next < start + size)

@@ -799,6 +799,20 @@ static void __init gcma_test_run(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, order, 2);
 }
 
+/* A large folio goes and leaves its shadow alone, for somebody passed it by. */
+static void kunit_evict_uncopied(struct kunit *test, pgoff_t index, unsigned int order)
+{
+	struct gcma_kunit *k = test->priv;
+	unsigned int i;
+	LIST_HEAD(list);
+
+	for (i = 0; i < 1U << order; i++)
+		kunit_forget(k, index + i);
+	kunit_isolate(test, kunit_add_large(k, index, order, 1), &list);
+	KUNIT_ASSERT_EQ(test, reclaim_pages(&list, 0), 1UL << order);
+	KUNIT_ASSERT_EQ(test, xa_get_order(&k->inode.i_data.i_pages, index), order);
+}
+
 static void kunit_narrow(struct kunit *test, pgoff_t at, pgoff_t start,
 			 unsigned int size, unsigned int async)
 {
@@ -861,6 +875,36 @@ static void __init gcma_test_narrow(struct kunit *test)
 	gcma_narrow(&k->inode.i_data, index + 32, &ra);
 	KUNIT_EXPECT_EQ(test, ra.start, 0);
 	KUNIT_EXPECT_EQ(test, ra.size, 32);
+}
+
+/* A fault amid the shadow of a large folio looks at both sides of it. */
+static void __init gcma_test_narrow_amid(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW), node = round_up(index + 32, XA_CHUNK_SIZE);
+	struct file_ra_state ra;
+	unsigned int at;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	k->g->admission = GCMA_ADMIT_ALWAYS;
+	kunit_evict_uncopied(test, index + 8, 2);
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 7, 1));
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index + 12, 1));
+	for (at = 8; at < 12; at++)
+		kunit_narrow(test, at, 8, 4, 0);
+
+	/* at the end of a node, and at the begin of the next one */
+	kunit_evict_uncopied(test, node - 4, 2);
+	kunit_evict_uncopied(test, node, 2);
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, node + 4, 1));
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, node - 5, 1));
+	for (index = node - 4; index < node + 4; index++) {
+		ra = (struct file_ra_state){ .start = node - 16, .size = 32, .async_size = 8 };
+		gcma_narrow(&k->inode.i_data, index, &ra);
+		KUNIT_EXPECT_EQ(test, ra.start, node - 4);
+		KUNIT_EXPECT_EQ(test, ra.size, 8);
+	}
 }
 
 /* Pages of files that came back, and were known to. */
@@ -3368,6 +3412,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),
 	KUNIT_CASE(gcma_test_narrow),
+	KUNIT_CASE(gcma_test_narrow_amid),
 	KUNIT_CASE(gcma_test_over),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),

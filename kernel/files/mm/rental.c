@@ -182,8 +182,7 @@ unsigned long __rental_nr_lent(int nid)
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
 
-		if ((nid == NUMA_NO_NODE || rental_nid(r) == nid) &&
-		    READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
+		if (rental_nid(r) == nid && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
 			sum += rental_listed(r);
 	}
 	return sum;
@@ -345,6 +344,23 @@ static bool rental_task_has_policy(void)
 #endif
 }
 
+/* May the task have memory of the area? */
+static bool rental_allowed(const struct rental *r, gfp_t gfp)
+{
+	return cpuset_zone_allowed(page_zone(cma_page(r->cma, 0)), gfp);
+}
+
+/* Is something lent whose frame the task might have? */
+static bool rental_may_come_home(gfp_t gfp)
+{
+	unsigned int i, nr = rental_nr();
+
+	for (i = 0; i < nr; i++)
+		if (rental_listed(rental_areas[i]) && rental_allowed(rental_areas[i], gfp))
+			return true;
+	return false;
+}
+
 static struct folio *rental_alloc_any(gfp_t gfp, unsigned int order, bool write)
 {
 	unsigned int i, nr = rental_nr();
@@ -355,7 +371,7 @@ static struct folio *rental_alloc_any(gfp_t gfp, unsigned int order, bool write)
 
 		if (write && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
 			continue;
-		if (!cpuset_zone_allowed(page_zone(cma_page(r->cma, 0)), gfp))
+		if (!rental_allowed(r, gfp))
 			continue;
 		folio = rental_folio(r, order);
 		if (folio) {
@@ -383,10 +399,11 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 		return folio;
 	/*
 	 * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
-	 * be killed for a page before that was tried as often as the page allocator tries.
+	 * be killed for a page before that was tried as often as the page allocator tries. Nobody
+	 * is for a larger one.
 	 */
-	for (tries = 0; !folio && tries < MAX_RECLAIM_RETRIES && __rental_nr_lent(NUMA_NO_NODE);
-	     tries++) {
+	for (tries = 0; !folio && order <= PAGE_ALLOC_COSTLY_ORDER &&
+			tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp); tries++) {
 		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
 		if (!folio)
 			folio = rental_alloc_any(gfp, order, write);
@@ -730,6 +747,9 @@ bool __rental_take_over(struct folio *folio)
 		if (rental_exchange(folio, new)) {
 			rental_count(r, RENTAL_taken_over, folio_nr_pages(new));
 			trace_rental_take_over(folio, new);
+			/* by who had a reference until the exchange, and no lock */
+			if (folio_test_dirty(new))
+				__rental_dirtied(new);
 			folio_unlock(new);
 			folio_put(new);
 			return true;

@@ -11,7 +11,7 @@
 
 #define RENTAL_COUNTER(name) + 1
 enum {
-	RENTAL_NR_COUNTERS = 0	/* without CONFIG_RENTAL */
+	RENTAL_NR_COUNTERS = 0
 #include <linux/rental_counters.h>
 };
 
@@ -78,14 +78,9 @@ static inline struct rental *rental_of(const struct cma *cma)
 	       cma->reserve->tenants : NULL;
 }
 
-#ifdef CONFIG_RENTAL
 static inline long rental_counter(const struct rental *r, enum vm_event_item item)
 {
 	return atomic_long_read(&r->counters[item - RENTAL_lends]);
 }
-#endif
-
-/* mm/vmscan.c */
-unsigned long reclaim_clean_file(struct pglist_data *pgdat, unsigned long nr);
 
 #endif /* __MM_RENTAL_H */

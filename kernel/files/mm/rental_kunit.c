@@ -181,12 +181,11 @@ static void rental_test_lend(struct kunit *test)
 	}
 	kunit_check(test);
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, 0);
-	KUNIT_EXPECT_GE(test, rental_nr_lent(NUMA_NO_NODE), KUNIT_FRAMES);
-	KUNIT_EXPECT_GE(test, rental_nr_lent(rental_nid(k->r)), KUNIT_FRAMES);
+	nr = rental_nr_lent(rental_nid(k->r));
+	KUNIT_EXPECT_GE(test, nr, KUNIT_FRAMES);
 	KUNIT_EXPECT_EQ(test, rental_nr_lent(MAX_NUMNODES), 0);
-	nr = rental_nr_lent(NUMA_NO_NODE);
 	k->r->scheme = RENTAL_NOCLEAN; /* they can become dirty */
-	KUNIT_EXPECT_EQ(test, rental_nr_lent(NUMA_NO_NODE), nr - KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, rental_nr_lent(rental_nid(k->r)), nr - KUNIT_FRAMES);
 	k->r->scheme = RENTAL_LAZY;
 
 	/* full */
@@ -1221,6 +1220,23 @@ static void rental_test_node_full(struct kunit *test)
 	pgdat->min_unmapped_pages = min_unmapped;
 	pgdat->min_slab_pages = min_slab;
 }
+
+/* That it has too little is no distress: the next one is asked. */
+static void rental_test_one_node(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
+	unsigned long min_unmapped = pgdat->min_unmapped_pages;
+	unsigned long nr = KUNIT_FRAMES - 2 * KUNIT_FRAMES / RENTAL_ROOM;
+
+	kunit_fill_elsewhere(test);
+	kunit_fill(test, 0, nr);
+	pgdat->min_unmapped_pages = 0;
+	node_reclaim(pgdat, GFP_KERNEL, MAX_PAGE_ORDER);
+	pgdat->min_unmapped_pages = min_unmapped;
+	while (nr--)
+		KUNIT_EXPECT_NOT_NULL(test, xa_load(&kunit_mapping(k)->i_pages, nr));
+}
 #endif
 
 static void rental_test_spared(struct kunit *test)
@@ -1350,6 +1366,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_not_reclaimable),
 #ifdef CONFIG_NUMA
 	KUNIT_CASE(rental_test_node_full),
+	KUNIT_CASE(rental_test_one_node),
 #endif
 	KUNIT_CASE(rental_test_spared),
 	{}
