@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lab import paths
+from lab import export, paths, source, systems
 
 FILES = paths.KERNEL / "files"
 DOCUMENTATION = FILES / "Documentation"
@@ -40,16 +40,31 @@ def test_the_binding_allows_each_policy() -> None:
     assert set(re.findall(r"^ +(\w+) +- ", described[1], flags=re.M)) == policies()
 
 
-def test_the_administrators_guide_tells_what_each_is() -> None:
-    text = (DOCUMENTATION / "admin-guide/mm/gcma.rst").read_text()
-    head = text.split("Which policy when")[0]
-    assert set(re.findall(r"^``(\w+)``$", head, flags=re.M)) == policies()
+@pytest.mark.parametrize("name", sorted(policies()))
+def test_the_administrators_guide_of_its_system_tells_what_each_is(name: str) -> None:
+    series = source.read_series(paths.KERNEL)
+    mine = [patch for patch in series.patches if patch.system == systems.offering(name).name]
+    guide = "Documentation/admin-guide/mm/"
+    pages = [page for patch in mine for page in series.claims(patch) if page.startswith(guide)]
+    heads = [series.files[page].read_text().split("Which policy when")[0] for page in pages]
+    told = rf"^``{name}``$|^Policy ``{name}`` of a CMA area"
+    assert any(re.search(told, head, flags=re.M) for head in heads)
+
+
+def entry(series: source.Series) -> set[str]:
+    """The policies that kernel-parameters.txt names at cma_policy= after these patches."""
+    names = set()
+    for patch in series.patches:
+        text = patch.text.partition("+++ b/Documentation/admin-guide/kernel-parameters.txt\n")[2]
+        text = text.split("\ndiff --git ")[0]
+        names |= set(re.findall(r"^\+\t\t\t([a-z]+): ", text, flags=re.M))
+    return names
 
 
 @pytest.mark.parametrize("name", sorted(policies()))
-def test_the_kernel_parameter_tells_what_each_is(name: str) -> None:
-    patches = (paths.KERNEL / "patches-6.12").glob("*/*.patch")
-    text = "".join(path.read_text() for path in sorted(patches))
-    parameter = re.search(r"^\+\tcma_policy=.*?^ \tcma_pernuma", text, flags=re.S | re.M)
-    assert parameter
-    assert re.search(rf"^\+\t\t\t{name}: ", parameter[0], flags=re.M)
+def test_the_kernel_parameter_names_what_is_there(name: str) -> None:
+    series = source.read_series(paths.KERNEL)
+    assert entry(series) == policies()
+    system = systems.offering(name)
+    alone = {policy for each in systems.with_needs([system.name]) for policy in each.policies}
+    assert entry(export.selected(series, [system.name])) == alone

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The kernel part as it is: every patch and new file belongs to a system, all code to a part."""
 
+import pytest
+
 from lab import export, paths, source, systems
 from lab.evals import size
 
@@ -16,6 +18,16 @@ def test_each_system_has_patches() -> None:
     series = source.read_series(paths.KERNEL)
     for name in systems.SYSTEMS:
         assert export.selected(series, [name]).patches[-1].system == name
+
+
+@pytest.mark.parametrize("name", systems.SYSTEMS)
+def test_a_system_refers_to_no_page_of_one_that_may_be_absent(name: str) -> None:
+    series = source.read_series(paths.KERNEL)
+    chosen = export.selected(series, [name])
+    pages = {page for page in series.files if page.startswith("Documentation/")}
+    texts = [path.read_text() for path in chosen.files.values()]
+    texts += [patch.text for patch in chosen.patches]
+    assert {page for page in pages if any(page in text for text in texts)} <= set(chosen.files)
 
 
 def test_all_code_is_counted_in_a_part() -> None:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Policies of CMA areas: what an area is used for while nobody has allocated it.
- * See Documentation/admin-guide/mm/gcma.rst.
+ * See Documentation/admin-guide/mm/cma_policy.rst.
  */
 #ifndef _LINUX_CMA_POLICY_H
 #define _LINUX_CMA_POLICY_H

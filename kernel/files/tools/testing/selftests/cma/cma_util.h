@@ -139,7 +139,7 @@ unsigned long area_number(const struct area *area, const char *name);
 unsigned long area_debug(const struct area *area, const char *name);
 unsigned long area_free(const struct area *area);
 
-/* How many frames of the area are used for what: see Documentation/admin-guide/mm/gcma.rst */
+/* How many frames of the area are used for what: see Documentation/admin-guide/mm/cma_policy.rst */
 struct letters {
 	unsigned long of[UCHAR_MAX + 1];
 };
