@@ -1226,14 +1226,16 @@ static void rental_test_one_node(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
 	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
-	unsigned long min_unmapped = pgdat->min_unmapped_pages;
 	unsigned long nr = KUNIT_FRAMES - 2 * KUNIT_FRAMES / RENTAL_ROOM;
+	unsigned long min_slab = pgdat->min_slab_pages;
+	int mode = node_reclaim_mode;
 
-	kunit_fill_elsewhere(test);
 	kunit_fill(test, 0, nr);
-	pgdat->min_unmapped_pages = 0;
+	pgdat->min_slab_pages = 0; /* what to look at it for */
+	node_reclaim_mode = RECLAIM_WRITE | RECLAIM_UNMAP;
 	node_reclaim(pgdat, GFP_KERNEL, MAX_PAGE_ORDER);
-	pgdat->min_unmapped_pages = min_unmapped;
+	node_reclaim_mode = mode;
+	pgdat->min_slab_pages = min_slab;
 	while (nr--)
 		KUNIT_EXPECT_NOT_NULL(test, xa_load(&kunit_mapping(k)->i_pages, nr));
 }
