@@ -283,11 +283,14 @@ def test_figures_of_programs(run: Callable[..., Outcome]) -> None:
         "rental-oom": 3,
         "rental-lazy-reads": 5,
         "rental-copy": pytest.approx(8),
-        "rental-dirty-throughput": 4,
+        "rental-dirty-throughput": 5,
     }
     table = outcome.tables[0]
     assert table.rows[0] == ["rndrd 100", NONE, 1, 15_000_000, 400, 2, 0, 2, 0]
     assert table.rows[-1][:2] == ["convert 30, 64 held", GCMA]
+    (returned,) = (table for table in outcome.tables if table.title == "Programs after a return")
+    assert returned.columns[2] == "speed, / lazy"
+    assert returned.rows[0][:3] == ["rndrd-returned 100", NONE, 1]
     assert {line.label for plot in outcome.plots for line in plot.lines} == set(VARIANTS)
 
 

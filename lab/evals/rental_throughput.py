@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What lent memory is worth to programs, and what it costs them (paper Fig. 6, 7, Table II).
+"""What lent memory is worth to programs, and what it costs them (paper Fig. 6, 7, 9, Table II).
 
 Exact guests with a disk as slow as an SD card, whose time is the guest's own: counts and times
 repeat.
@@ -25,13 +25,16 @@ PREALLOCATED = (0, 64)  # MiB of anonymous memory
 MODES = ("rndrd", "rndrw")
 REQUESTS = 30_000
 SYSBENCH_MIB = 24  # the program and its libraries, in the initramfs
-FILE_IO = f"""\
+SYSBENCH = f"""\
 sysbench_of() {{ # MIB MODE SEED COMMAND
 	echo sysbench fileio --file-num=16 --file-total-size=$1M --file-block-size=16384 \\
 		--file-test-mode=$2 --file-rw-ratio=1.5 --file-fsync-freq=0 --file-fsync-end=off \\
 		--rand-type=uniform --rand-seed=$3 --threads=1 --time=0 --events={REQUESTS} \\
 		--percentile=0 $4
 }}
+"""
+FILE_IO = f"""\
+{SYSBENCH}
 for mib in {" ".join(map(str, SETS_MIB))}; do
 	mkdir /disk/$mib
 	cd /disk/$mib
@@ -64,9 +67,7 @@ job fill /disk {max(GROW_SETS_MIB)} 1 >/dev/null
 for mib in {" ".join(map(str, GROW_SETS_MIB))}; do
 	for seed in {" ".join(map(str, SEEDS))}; do
 		echo 1 >/proc/sys/vm/drop_caches
-		for try in $(seq 20); do  # a movable area may have to be asked again
-			echo {rental.AREA_PAGES} >{workloads.DEBUG}/alloc && break || sleep 0.1
-		done
+		take
 		job chunks /disk $mib 1 $((mib * {loads.PAGES})) >/dev/null
 		echo {rental.AREA_PAGES} >{workloads.DEBUG}/free
 		timed "grow $mib 0 $seed" \\
@@ -78,13 +79,16 @@ done
 # An image is rotated, its contrast stretched, and compressed: as much as memory allows at a time
 IMAGE_MIB = 30
 CONVERT_TOOLS = ("pamflip", "pnmnorm", "pnmtojpeg")
-CONVERT = f"""\
+PICTURE = f"""\
 export TMPDIR=/disk
 rental image /disk/in.ppm {IMAGE_MIB}
 cat >/tmp/convert <<'END'
 set -e -o pipefail
 pamflip -r90 -memsize=32 /disk/in.ppm | pnmnorm -quiet | pnmtojpeg >/disk/out.jpg
 END
+"""
+CONVERT = f"""\
+{PICTURE}
 for held in {" ".join(map(str, PREALLOCATED))}; do
 	hold $held
 	rm -f /disk/out.jpg
@@ -93,6 +97,35 @@ for held in {" ".join(map(str, PREALLOCATED))}; do
 	timed "convert {IMAGE_MIB} $held 1" sh /tmp/convert
 	let_go
 done
+"""
+
+# A return amid the work: sysbench's files are in memory and in use, the picture was read once
+RETURNED_MIB = 100
+RETURNED = f"""\
+{SYSBENCH}
+mkdir /disk/{RETURNED_MIB}
+cd /disk/{RETURNED_MIB}
+$(sysbench_of {RETURNED_MIB} rndrd 1 prepare) >/dev/null
+for mode in {" ".join(MODES)}; do
+	for seed in {" ".join(map(str, SEEDS))}; do
+		sync
+		echo 1 >/proc/sys/vm/drop_caches
+		cat test_file.* >/dev/null
+		$(sysbench_of {RETURNED_MIB} $mode 1$seed run) >/dev/null
+		take
+		timed "$mode-returned {RETURNED_MIB} 0 $seed" \
+			$(sysbench_of {RETURNED_MIB} $mode $seed run)
+		echo {rental.AREA_PAGES} >{workloads.DEBUG}/free
+	done
+done
+rm test_file.*
+{PICTURE}
+sync
+echo 1 >/proc/sys/vm/drop_caches
+cat /disk/in.ppm >/dev/null
+take
+timed "convert-returned {IMAGE_MIB} 0 1" sh /tmp/convert
+echo {rental.AREA_PAGES} >{workloads.DEBUG}/free
 """
 
 # A program that takes all memory there is, beside clean cache
@@ -114,19 +147,25 @@ for lru in {" ".join(LRUS)}; do
 done
 """
 
-COMMON = """\
-hold() { # MIB
+COMMON = f"""\
+take() {{ # a movable area may have to be asked again
+	for try in $(seq 50); do
+		echo {rental.AREA_PAGES} >{workloads.DEBUG}/alloc && return 0 || sleep 0.1
+	done
+	return 1
+}}
+hold() {{ # MIB
 	hog=
 	[ $1 != 0 ] || return 0
 	: >/tmp/held
 	rental hog $1 >/tmp/held &
 	hog=$!
 	until grep -q held /tmp/held; do sleep 0.01; done
-}
-let_go() {
-	[ -z "$hog" ] || { kill $hog; wait $hog || true; }
-}
-timed() { # NAME COMMAND...
+}}
+let_go() {{
+	[ -z "$hog" ] || {{ kill $hog; wait $hog || true; }}
+}}
+timed() {{ # NAME COMMAND...
 	name=$1
 	shift
 	snapshot "before $name"
@@ -135,7 +174,7 @@ timed() { # NAME COMMAND...
 	section "$name"
 	tail -n 2 /tmp/timed
 	snapshot "after $name"
-}
+}}
 """
 
 
@@ -150,11 +189,18 @@ class Part:
     host: tuple[str, ...] = ()
 
 
-FILE_IO_PART, GROW_PART, CONVERT_PART, OOM_PART = "file I/O", "growth", "image", "OOM"
+FILE_IO_PART, GROW_PART, CONVERT_PART = "file I/O", "growth", "image"
+RETURNED_PART, OOM_PART = "returned", "OOM"
 PARTS = {
     FILE_IO_PART: Part(FILE_IO, sum(SETS_MIB), programs_mib=SYSBENCH_MIB, host=("sysbench",)),
     GROW_PART: Part(GROW, max(GROW_SETS_MIB)),
     CONVERT_PART: Part(CONVERT, 3 * IMAGE_MIB, host=CONVERT_TOOLS),
+    RETURNED_PART: Part(
+        RETURNED,
+        RETURNED_MIB + 3 * IMAGE_MIB,
+        programs_mib=SYSBENCH_MIB,
+        host=("sysbench", *CONVERT_TOOLS),
+    ),
     OOM_PART: Part(OOM, OOM_FILE_MIB, OOM_VARIANTS),
 }
 
@@ -194,7 +240,16 @@ FILE_IO_JOBS = tuple(
 )
 CONVERT_JOBS = tuple(Job("convert", IMAGE_MIB, held, seeds=(1,)) for held in PREALLOCATED)
 GROW_JOBS = tuple(Job("grow", mib, 0, requests=GROW_REQUESTS) for mib in GROW_SETS_MIB)
-JOBS = {FILE_IO_PART: FILE_IO_JOBS, CONVERT_PART: CONVERT_JOBS, GROW_PART: GROW_JOBS}
+RETURNED_JOBS = (
+    *(Job(f"{mode}-returned", RETURNED_MIB, 0, requests=REQUESTS) for mode in MODES),
+    Job("convert-returned", IMAGE_MIB, 0, seeds=(1,)),
+)
+JOBS = {
+    FILE_IO_PART: FILE_IO_JOBS,
+    CONVERT_PART: CONVERT_JOBS,
+    GROW_PART: GROW_JOBS,
+    RETURNED_PART: RETURNED_JOBS,
+}
 COPY_JOBS = tuple(job for job in FILE_IO_JOBS if job.name == "rndrw")
 JUDGED_COPY = COPY_JOBS[0]
 
@@ -299,11 +354,11 @@ def values(uses: Uses, ooms: Ooms) -> dict[str, float]:
     }
 
 
-def _use_table(uses: Uses, title: str, jobs: Sequence[Job], note: str) -> Table:
+def _use_table(uses: Uses, title: str, jobs: Sequence[Job], note: str, base: str = NONE) -> Table:
     rows: list[list[Cell]] = [
         [
             *(job.label, variant),
-            round(of(uses, job, NONE, time) / of(uses, job, variant, time), 3),
+            round(of(uses, job, base, time) / of(uses, job, variant, time), 3),
             round(job.requests / of(uses, job, variant, time) * 1e9),
             *(round(of(uses, job, variant, what) / 2048, 1) for what in (reads, writes)),
             round(of(uses, job, variant, cpu) / 1000),
@@ -316,7 +371,8 @@ def _use_table(uses: Uses, title: str, jobs: Sequence[Job], note: str) -> Table:
         for variant in VARIANTS
     ]
     columns = (
-        *("load", "variant", "speed, / none", "a second", "read, MiB", "written, MiB", "CPU, ms"),
+        *("load", "variant", f"speed, / {base}", "a second", "read, MiB", "written, MiB"),
+        "CPU, ms",
         *("replaced before a write, MiB", "moved into the area, MiB"),
     )
     return Table(title, columns, rows, note)
@@ -365,25 +421,30 @@ def _oom_table(ooms: Ooms) -> Table:
 
 
 def _bars(
-    uses: Uses, title: str, jobs: Sequence[Job], y: str, what: Callable[[Use], float]
+    uses: Uses,
+    title: str,
+    jobs: Sequence[Job],
+    what: Callable[[Use], float],
+    base: str = NONE,
 ) -> Plot:
-    """Speeds relative to none, or MiB."""
+    """Speeds relative to a variant's, or MiB."""
     lines = []
     for variant in VARIANTS:
         heights = [of(uses, job, variant, what) for job in jobs]
         if what is time:
             heights = [
-                of(uses, job, NONE, what) / height
+                of(uses, job, base, what) / height
                 for job, height in zip(jobs, heights, strict=True)
             ]
         else:
             heights = [height / 2048 for height in heights]
         lines.append(Line(variant, [(float(x), height) for x, height in enumerate(heights)]))
+    y = f"relative to {base}" if what is time else "MiB"
     return Plot(title, "bars", "", y, lines, groups=[f"{job.name} {job.mib}" for job in jobs])
 
 
 def rental_throughput(kernels: Kernels) -> Outcome:
-    """what lent memory is worth to programs, and costs them (rental paper Fig. 6, 7, Table II)"""
+    """what lent memory is worth to programs, and costs (rental paper Fig. 6, 7, 9, Table II)"""
     guests = {
         (name, variant): _guest(kernels, name, variant)
         for name, part in PARTS.items()
@@ -434,14 +495,25 @@ def rental_throughput(kernels: Kernels) -> Outcome:
                 " that lie in normal memory when the area is lent, while the memory of the same"
                 f" process grows; mean of {len(SEEDS)} random sequences.",
             ),
+            _use_table(
+                uses,
+                "Programs after a return",
+                RETURNED_JOBS,
+                f"{machine} The paper's Fig. 9. The device has its memory back for as long as the"
+                f" program runs. sysbench: after as many requests to the same {RETURNED_MIB} MiB"
+                " before, so that what lay in the area was in use; convert: the picture had been"
+                " read once.",
+                LAZY,
+            ),
             _oom_table(ooms),
         ],
         [
             *(
-                _bars(uses, f"Speed, {mib} MiB preallocated", jobs, "relative to none", time)
+                _bars(uses, f"Speed, {mib} MiB preallocated", jobs, time)
                 for mib, jobs in zip(PREALLOCATED, beside, strict=True)
             ),
-            _bars(uses, "Disk reads beside a program that grows", GROW_JOBS, "MiB", reads),
+            _bars(uses, "Disk reads beside a program that grows", GROW_JOBS, reads),
+            _bars(uses, "Speed after a return", RETURNED_JOBS, time, LAZY),
         ],
         {
             **values(uses, ooms),
