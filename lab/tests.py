@@ -92,6 +92,7 @@ class Context:
 
     options: Options
     built: build.Kernel | LabError | None = None
+    named: bool = False  # the part was asked for by its name
     advance: Callable[[float], None] = field(
         default=lambda _: None
     )  # of the selftests: their share
@@ -135,7 +136,8 @@ def models(_: Context) -> PartResult:
 
 def library(context: Context) -> PartResult:
     """The tests of the compact-fit library."""
-    cases, detail = steps.run(debug=context.options.debug, soak=context.options.soak)
+    options = context.options
+    cases, detail = steps.run(debug=options.debug, soak=options.soak, again=context.named)
     return PartResult("compactfit", cases, detail=detail)
 
 
@@ -347,7 +349,7 @@ def selected(options: Options, only: str | None) -> list[str]:
 def run(options: Options, only: str | None = None) -> list[PartResult]:
     """Run the parts side by side, telling each one's failures as it ends."""
     names = selected(options, only)
-    context = Context(options)
+    context = Context(options, named=only is not None)
     if any(PARTS[name].kernel for name in names):
         try:
             context.built = build.build(options.flavour)

@@ -144,6 +144,35 @@ def test_chain_of_commands_ends_where_it_fails(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
 
 
+def test_round_that_passed_is_kept_until_something_is_different(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs = []
+
+    def step(_: bool) -> StepResult:
+        runs.append(1)
+        skipped = Case("b", passed=True, skipped=True, why="no such thing")
+        return StepResult([Case("a", passed=len(runs) != 1), skipped])
+
+    def names(*, again: bool) -> list[tuple[str, bool]]:
+        cases, _ = steps.run(debug=False, soak=False, again=again)
+        return [(case.name, case.skipped) for case in cases]
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr(steps, "SOURCE", tmp_path / "library")
+    (tmp_path / "library").mkdir()
+    monkeypatch.setattr(steps, "STEPS", (step,))
+    names(again=False)
+    assert names(again=False) == names(again=False) == [("a", False), ("b", True)]
+    assert len(runs) == 2  # the first had failed
+    names(again=True)
+    assert len(runs) == 3
+    (tmp_path / "library/new.c").write_text("int x;")
+    names(again=False)
+    assert len(runs) == 4
+
+
 def test_round_has_the_cases_of_all_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     def good(_: bool) -> StepResult:
         return StepResult([Case("a", passed=True)])
