@@ -91,7 +91,7 @@ FLAVOURS = {
             (*PLAIN, *OURS, *systems.CAMC.fragments, "irqs"),
         ),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),
-        Flavour("nocma", "patched, without CMA and most of what is in ours", ("base", "storage")),
+        Flavour("nocma", "patched, without CMA and most of what ours are for", ("base",)),
         Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
     )
 }

@@ -9,6 +9,7 @@
 #include <kunit/test.h>
 #include <linux/anon_inodes.h>
 #include <linux/delay.h>
+#include <linux/file.h>
 #include <linux/gfp.h>
 #include <linux/kthread.h>
 #include <linux/writeback.h>
