@@ -573,7 +573,7 @@ static bool gcma_is_swap(const struct address_space *mapping)
 
 /* Why a page must not become a tenant; GCMA_stores if it may. */
 static __always_inline enum vm_event_item
-gcma_refusal(const struct address_space *mapping, const struct folio *folio, pgoff_t index,
+gcma_refusal(const struct address_space *mapping, struct folio *folio, pgoff_t index,
 	     unsigned int nr, bool swap)
 {
 	if (!mapping_tenants(mapping))
@@ -590,7 +590,7 @@ gcma_refusal(const struct address_space *mapping, const struct folio *folio, pgo
 	if (!folio_test_uptodate(folio))
 		return GCMA_refused_partial;
 	/* After a failed write a clean page need not be what is on disk; in swap it is dirty. */
-	if (folio_test_hwpoison(folio) || (!swap && READ_ONCE(mapping->wb_err)))
+	if (folio_contain_hwpoisoned_page(folio) || (!swap && READ_ONCE(mapping->wb_err)))
 		return GCMA_refused_failed;
 	return GCMA_stores;
 }

@@ -214,6 +214,11 @@ static void *gcma_dirty_copy(struct address_space *mapping, struct folio *folio)
 		gcma_copy_data(gcma_frame_page(g, frame), folio_page(folio, i));
 		trace_gcma_copy(mapping, index + i, gcma_frame_pfn(g, frame));
 		copies = entry;
+		/* Its memory may have failed meanwhile: the page is still here. */
+		if (PageHWPoison(gcma_frame_page(g, frame))) {
+			gcma_put_all(copies, GCMA_refused_failed);
+			return NULL;
+		}
 	}
 	return copies;
 }
@@ -273,7 +278,7 @@ bool __gcma_swap_keeps(struct folio *folio)
 
 	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH && !READ_ONCE(g->hibernates) &&
 	       gcma_nr_dirty(g) + folio_nr_pages(folio) <= READ_ONCE(g->dirty_max) &&
-	       folio_test_uptodate(folio) && !folio_test_hwpoison(folio) &&
+	       folio_test_uptodate(folio) && !folio_contain_hwpoisoned_page(folio) &&
 	       !gcma_swap_fast(folio) && gcma_is_needed(folio) && !gcma_is_zswaps(folio) &&
 	       !gcma_all_zeroes(folio);
 }
@@ -479,6 +484,12 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	}
 	gcma_rd_entry(there, &to);
 	gcma_copy_data(gcma_frame_page(g, to), gcma_frame_page(g, from));
+	/* Its memory may have failed meanwhile. */
+	if (PageHWPoison(gcma_frame_page(g, to))) {
+		gcma_put(g, to, GCMA_refused_failed);
+		gcma_disown(g, from);
+		return -EAGAIN;
+	}
 	WRITE_ONCE(g->frames[to].shadow, g->frames[from].shadow);
 	xas_lock_irq(&xas);
 	if (xas_load(&xas) == entry) {

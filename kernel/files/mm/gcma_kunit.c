@@ -3141,6 +3141,26 @@ static void __init gcma_test_refused_uncopied(struct kunit *test)
 }
 #endif
 
+/* Nor is a large folio read of which any page failed, and not only the first. */
+static void __init gcma_test_poison_large(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	long failed = gcma_counter(k->g, GCMA_refused_failed);
+	struct folio *folio;
+
+	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE) || !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "needs CONFIG_MEMORY_FAILURE and large folios");
+	folio = kunit_add_large(k, index, 2, 1);
+	folio_lock(folio);
+	folio_set_has_hwpoisoned(folio);
+	KUNIT_EXPECT_NULL(test, gcma_store_begin(folio->mapping, folio, gcma_passes()));
+	folio_clear_has_hwpoisoned(folio);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_refused_failed), failed + 4);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
 /* Nobody touches memory that failed, even to clear it. */
 static void __init gcma_test_poison_untouched(struct kunit *test)
 {
@@ -3423,6 +3443,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_refused_failed),
 	KUNIT_CASE(gcma_test_refused_large),
 	KUNIT_CASE(gcma_test_poison),
+	KUNIT_CASE(gcma_test_poison_large),
 	KUNIT_CASE(gcma_test_poison_untouched),
 	KUNIT_CASE(gcma_test_alloc_release),
 #ifdef CONFIG_GCMA_DIRTY
