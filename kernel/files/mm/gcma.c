@@ -495,7 +495,8 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
  * If a third one holds the folio at that time, or its lock, or reclaim puts it back,
  * then it stays what it is, as it does without tenants. It need not live on in a frame
  * as well: who was passed by last is remembered until it is evicted. Who fills a folio
- * from a tenant is no such third one: see gcma_load_commit().
+ * from a tenant is no such third one by its lock, see gcma_load_commit(), nor by its
+ * references: see invalidate_bdev().
  */
 /* Starts at 1: 0 stands for "keep no copy". */
 atomic_long_t gcma_pass_count = ATOMIC_LONG_INIT(1);

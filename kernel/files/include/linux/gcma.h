@@ -296,7 +296,7 @@ static inline bool gcma_load_end(void *filled, struct folio *folio, void **entry
  * If that still stands there, no page was changed, nor read by another, nor
  * invalidated since: it has been resident all the time, as it were. So it appears in
  * the page cache uptodate and unlocked; nobody who does not wait for locks passes it
- * by for our sake. Else it stays locked, to be read from disk.
+ * by for a lock of ours. Else it stays locked, to be read from disk.
  *
  * Context: i_pages lock held until @folio is in the slot, which cannot fail then. Once
  * the lock is dropped, @folio may be anybody's.
