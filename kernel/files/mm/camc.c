@@ -37,6 +37,7 @@
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/page-isolation.h>
+#include <linux/sched/signal.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
@@ -70,8 +71,12 @@
 /* How long it takes at least from one drain of the per-CPU lists for colored tasks to the next */
 #define CAMC_PAUSE		DIV_ROUND_UP(HZ, 100)
 
-/* How long a color is believed to be used up at most, even if nobody freed a page of it */
+/*
+ * How long a color is believed to be used up at most, even if nobody freed a page of it; where a
+ * search takes long, so many times longer than it took.
+ */
 #define CAMC_FORGET		HZ
+#define CAMC_FORGET_PASSES	4
 
 DEFINE_STATIC_KEY_DEFERRED_FALSE(camc_key, HZ);
 
@@ -198,6 +203,7 @@ struct camc_wish {
 	unsigned int color;		/* a block has to have this one, or CAMC_NO_COLOR: any of */
 	const unsigned long *colors;	/* all of which are taken, if they are met */
 	unsigned int alloc_flags;
+	unsigned int orders;		/* blocks of this order and of larger ones are left alone */
 	bool all;			/* the request may have any page of the zone */
 };
 
@@ -303,7 +309,7 @@ static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct
 	unsigned int order, seen;
 	struct page *page;
 
-	for (order = 0; order < NR_PAGE_ORDERS; order++) {
+	for (order = 0; order < wish->orders; order++) {
 		seen = 0;
 		list_for_each_entry(page, &zone->free_area[order].free_list[mt], buddy_list) {
 			if (camc_grants(wish, page_to_pfn(page), order)) {
@@ -510,7 +516,8 @@ static bool camc_used_up(struct zone *zone, const unsigned long *colors)
 static void camc_watch_begin(struct zone *zone)
 {
 	if (!zone->camc_watch)
-		zone->camc->forget = jiffies + CAMC_FORGET;
+		zone->camc->forget = jiffies + CAMC_FORGET +
+				     CAMC_FORGET_PASSES * zone->camc->pass;
 	zone->camc_watch = true;
 }
 
@@ -543,6 +550,17 @@ static bool camc_refill(struct zone *zone, const struct camc_wish *wish, unsigne
 	if (wish->all && test_bit(wish->color, cz->watch))
 		__set_bit(wish->color, cz->scarce);
 	return false;
+}
+
+/* A search that @began then has seen all of the zone, and is believed. */
+static void camc_searched(struct camc_zone *cz, unsigned long began)
+{
+	unsigned long forget;
+
+	cz->pass = jiffies - began;
+	forget = jiffies + CAMC_FORGET_PASSES * cz->pass;
+	if (time_after(forget, cz->forget))
+		cz->forget = forget;
 }
 
 /* How many pages are searched in one hold of the lock: they lie in one pageblock */
@@ -605,7 +623,7 @@ static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct 
 /*
  * Search the zone, a part of a pageblock per hold of the lock, from where the last search ended.
  * May sleep. O(pages of the zone), but a color that was found to be used up is not searched for
- * again.
+ * again. Who is being killed gives up: it may have any page.
  */
 static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 				const unsigned long *colors)
@@ -618,7 +636,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	unsigned long parts = DIV_ROUND_UP(zone_end_pfn(zone) - start, camc_search_nr());
 	unsigned int nr = camc_map->nr_colors;
 	struct camc_zone *cz = zone->camc;
-	unsigned long missed, pfn, left = parts;
+	unsigned long missed, pfn, left = parts, began = jiffies;
 	struct page *page = NULL;
 
 	/* Another thread may add some, which were not searched for from the beginning. */
@@ -629,7 +647,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	missed = cz->missed;
 	/* Others search at the same time, for other colors: each goes all the way. */
 	pfn = cz->scan;
-	while (left && !page) {
+	while (left && !page && !fatal_signal_pending(current)) {
 		left--;
 		if (pfn < start || pfn >= zone_end_pfn(zone))
 			pfn = start;
@@ -645,9 +663,10 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		}
 	}
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
-	if (!page && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
+	if (!page && !left && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
 		bitmap_and(mine, mine, cz->watch, nr);
 		bitmap_or(cz->empty, cz->empty, mine, nr);
+		camc_searched(cz, began);
 	}
 	spin_unlock_irqrestore(&zone->lock, flags);
 	trace_camc_search(zone, (parts - left) * camc_search_nr());
@@ -707,6 +726,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 	struct camc_wish wish = {
 		.colors = current->camc_colors,
 		.alloc_flags = alloc_flags,
+		.orders = NR_PAGE_ORDERS,
 		.all = camc_sees_all(zone, alloc_flags) && !(alloc_flags & ALLOC_NOFRAGMENT),
 	};
 	unsigned int failed = 0;
@@ -884,7 +904,12 @@ void camc_foreign(void)
 	camc_count(CAMC_FOREIGN);
 }
 
-/* The allocation fails for want of colors: a fault ends by SIGBUS, or it would be repeated. */
+void camc_lost(void)
+{
+	camc_count(CAMC_LOST);
+}
+
+/* The allocation fails for want of colors: a user's fault ends by SIGBUS, or it would be repeated. */
 void camc_exhausted(void)
 {
 	camc_count(CAMC_EXHAUSTED);
@@ -933,6 +958,7 @@ unsigned long camc_drain_list(struct zone *zone, struct camc_zone *cz, unsigned 
 /* Bring what the lists of the zone have of these colors (NULL: of all) back. */
 static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 {
+	DECLARE_BITMAP(listed[CAMC_KINDS], CAMC_MAX_COLORS);
 	struct camc_zone *cz = zone->camc;
 	unsigned int kind, color;
 	unsigned long flags, nr;
@@ -945,12 +971,13 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 	 */
 	spin_lock_irqsave(&zone->lock, flags);
 	nr = cz->nr;
+	memcpy(listed, cz->listed, sizeof(listed));
 	spin_unlock_irqrestore(&zone->lock, flags);
 	if (!nr)
 		return;
 	nr = 0;
 	for (kind = 0; kind < CAMC_KINDS; kind++)
-		for (color = 0; color < camc_map->nr_colors; color++)
+		for_each_set_bit(color, listed[kind], camc_map->nr_colors)
 			if (!colors || test_bit(color, colors))
 				nr += camc_drain_list(zone, cz, kind, color);
 	trace_camc_drain(zone, nr);
@@ -1008,9 +1035,10 @@ static unsigned long camc_nr_listed(const struct camc_zone *cz, const unsigned l
 
 /*
  * Have @nr pages of the colors on the lists, as far as there are: how many there are then. Of each
- * zone, a set may have as many as all together keep of what they free. May sleep.
+ * zone, a set may have as many as all together keep of what they free. Who is @limited breaks up no
+ * block that may become a huge page: nobody accounts for that. May sleep.
  */
-unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
+unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limited)
 {
 	unsigned int tries, most = bitmap_weight(colors, camc_map->nr_colors);
 	unsigned long flags, sum = 0, here;
@@ -1018,7 +1046,10 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 
 	for_each_populated_zone(zone) {
 		struct camc_zone *cz = zone->camc;
-		struct camc_wish wish = { .color = 0, .colors = colors };
+		struct camc_wish wish = {
+			.colors = colors,
+			.orders = limited ? pageblock_order : NR_PAGE_ORDERS,
+		};
 		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
 
 		/* all of them in turn, until one after the other had none */

@@ -180,6 +180,7 @@ struct camc_list {
  * @empty: those of @watch that a search did not find
  * @missed: how often a watched color was freed
  * @forget: when these three are forgotten, in jiffies
+ * @pass: how long the last search of all of the zone took that was believed
  * @scan: where the search goes on
  * @stats: counters
  */
@@ -195,6 +196,7 @@ struct camc_zone {
 	DECLARE_BITMAP(empty, CAMC_MAX_COLORS);
 	unsigned long missed;
 	unsigned long forget;
+	unsigned long pass;
 	unsigned long scan;
 	unsigned long stats[CAMC_NR_ZONE_STATS];
 };
@@ -206,7 +208,7 @@ extern enum camc_refill camc_refill_mode;
 extern atomic_long_t camc_events[CAMC_NR_EVENTS];
 
 int camc_load(const struct camc_map *map);
-unsigned long camc_fill(const unsigned long *colors, unsigned long nr);
+unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limited);
 unsigned long camc_drain_list(struct zone *zone, struct camc_zone *cz, unsigned int kind,
 			      unsigned int color);
 void camc_drain_colors(const unsigned long *colors);
