@@ -552,13 +552,11 @@ static bool camc_refill(struct zone *zone, const struct camc_wish *wish, unsigne
 	return false;
 }
 
-/* A search that @began then has seen all of the zone, and is believed. */
-static void camc_searched(struct camc_zone *cz, unsigned long began)
+/* What a search has learned would be forgotten before it is used, if it took too long. */
+static void camc_remember(struct camc_zone *cz)
 {
-	unsigned long forget;
+	unsigned long forget = jiffies + CAMC_FORGET_PASSES * cz->pass;
 
-	cz->pass = jiffies - began;
-	forget = jiffies + CAMC_FORGET_PASSES * cz->pass;
 	if (time_after(forget, cz->forget))
 		cz->forget = forget;
 }
@@ -662,11 +660,13 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 			spin_lock_irqsave(&zone->lock, flags);
 		}
 	}
+	if (!page && !left)
+		cz->pass = jiffies - began;
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
 	if (!page && !left && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
 		bitmap_and(mine, mine, cz->watch, nr);
 		bitmap_or(cz->empty, cz->empty, mine, nr);
-		camc_searched(cz, began);
+		camc_remember(cz);
 	}
 	spin_unlock_irqrestore(&zone->lock, flags);
 	trace_camc_search(zone, (parts - left) * camc_search_nr());
@@ -909,7 +909,7 @@ void camc_lost(void)
 	camc_count(CAMC_LOST);
 }
 
-/* The allocation fails for want of colors: a user's fault ends by SIGBUS, or it would be repeated. */
+/* The allocation fails for want of colors: a fault ends by SIGBUS, or it would be repeated. */
 void camc_exhausted(void)
 {
 	camc_count(CAMC_EXHAUSTED);

@@ -180,7 +180,7 @@ struct camc_list {
  * @empty: those of @watch that a search did not find
  * @missed: how often a watched color was freed
  * @forget: when these three are forgotten, in jiffies
- * @pass: how long the last search of all of the zone took that was believed
+ * @pass: how long the last search of all of the zone took
  * @scan: where the search goes on
  * @stats: counters
  */
