@@ -71,12 +71,8 @@
 /* How long it takes at least from one drain of the per-CPU lists for colored tasks to the next */
 #define CAMC_PAUSE		DIV_ROUND_UP(HZ, 100)
 
-/*
- * How long a color is believed to be used up at most, even if nobody freed a page of it; where a
- * search takes long, so many times longer than it took.
- */
+/* How long a color is believed to be used up at most, even if nobody freed a page of it */
 #define CAMC_FORGET		HZ
-#define CAMC_FORGET_PASSES	4
 
 DEFINE_STATIC_KEY_DEFERRED_FALSE(camc_key, HZ);
 
@@ -516,8 +512,7 @@ static bool camc_used_up(struct zone *zone, const unsigned long *colors)
 static void camc_watch_begin(struct zone *zone)
 {
 	if (!zone->camc_watch)
-		zone->camc->forget = jiffies + CAMC_FORGET +
-				     CAMC_FORGET_PASSES * zone->camc->pass;
+		zone->camc->forget = jiffies + CAMC_FORGET;
 	zone->camc_watch = true;
 }
 
@@ -550,15 +545,6 @@ static bool camc_refill(struct zone *zone, const struct camc_wish *wish, unsigne
 	if (wish->all && test_bit(wish->color, cz->watch))
 		__set_bit(wish->color, cz->scarce);
 	return false;
-}
-
-/* What a search has learned would be forgotten before it is used, if it took too long. */
-static void camc_remember(struct camc_zone *cz)
-{
-	unsigned long forget = jiffies + CAMC_FORGET_PASSES * cz->pass;
-
-	if (time_after(forget, cz->forget))
-		cz->forget = forget;
 }
 
 /* How many pages are searched in one hold of the lock: they lie in one pageblock */
@@ -634,7 +620,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	unsigned long parts = DIV_ROUND_UP(zone_end_pfn(zone) - start, camc_search_nr());
 	unsigned int nr = camc_map->nr_colors;
 	struct camc_zone *cz = zone->camc;
-	unsigned long missed, pfn, left = parts, began = jiffies;
+	unsigned long missed, pfn, left = parts;
 	struct page *page = NULL;
 
 	/* Another thread may add some, which were not searched for from the beginning. */
@@ -660,13 +646,10 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 			spin_lock_irqsave(&zone->lock, flags);
 		}
 	}
-	if (!page && !left)
-		cz->pass = jiffies - began;
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
 	if (!page && !left && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
 		bitmap_and(mine, mine, cz->watch, nr);
 		bitmap_or(cz->empty, cz->empty, mine, nr);
-		camc_remember(cz);
 	}
 	spin_unlock_irqrestore(&zone->lock, flags);
 	trace_camc_search(zone, (parts - left) * camc_search_nr());

@@ -180,7 +180,6 @@ struct camc_list {
  * @empty: those of @watch that a search did not find
  * @missed: how often a watched color was freed
  * @forget: when these three are forgotten, in jiffies
- * @pass: how long the last search of all of the zone took
  * @scan: where the search goes on
  * @stats: counters
  */
@@ -196,7 +195,6 @@ struct camc_zone {
 	DECLARE_BITMAP(empty, CAMC_MAX_COLORS);
 	unsigned long missed;
 	unsigned long forget;
-	unsigned long pass;
 	unsigned long scan;
 	unsigned long stats[CAMC_NR_ZONE_STATS];
 };
