@@ -37,6 +37,7 @@
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/page-isolation.h>
+#include <linux/sched/signal.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
@@ -198,6 +199,7 @@ struct camc_wish {
 	unsigned int color;		/* a block has to have this one, or CAMC_NO_COLOR: any of */
 	const unsigned long *colors;	/* all of which are taken, if they are met */
 	unsigned int alloc_flags;
+	unsigned int orders;		/* blocks of this order and of larger ones are left alone */
 	bool all;			/* the request may have any page of the zone */
 };
 
@@ -303,7 +305,7 @@ static bool camc_look(struct zone *zone, int mt, unsigned int look, const struct
 	unsigned int order, seen;
 	struct page *page;
 
-	for (order = 0; order < NR_PAGE_ORDERS; order++) {
+	for (order = 0; order < wish->orders; order++) {
 		seen = 0;
 		list_for_each_entry(page, &zone->free_area[order].free_list[mt], buddy_list) {
 			if (camc_grants(wish, page_to_pfn(page), order)) {
@@ -605,7 +607,7 @@ static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct 
 /*
  * Search the zone, a part of a pageblock per hold of the lock, from where the last search ended.
  * May sleep. O(pages of the zone), but a color that was found to be used up is not searched for
- * again.
+ * again. Who is being killed gives up: it may have any page.
  */
 static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 				const unsigned long *colors)
@@ -629,7 +631,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	missed = cz->missed;
 	/* Others search at the same time, for other colors: each goes all the way. */
 	pfn = cz->scan;
-	while (left && !page) {
+	while (left && !page && !fatal_signal_pending(current)) {
 		left--;
 		if (pfn < start || pfn >= zone_end_pfn(zone))
 			pfn = start;
@@ -645,7 +647,7 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 		}
 	}
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
-	if (!page && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
+	if (!page && !left && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
 		bitmap_and(mine, mine, cz->watch, nr);
 		bitmap_or(cz->empty, cz->empty, mine, nr);
 	}
@@ -707,6 +709,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 	struct camc_wish wish = {
 		.colors = current->camc_colors,
 		.alloc_flags = alloc_flags,
+		.orders = NR_PAGE_ORDERS,
 		.all = camc_sees_all(zone, alloc_flags) && !(alloc_flags & ALLOC_NOFRAGMENT),
 	};
 	unsigned int failed = 0;
@@ -884,6 +887,11 @@ void camc_foreign(void)
 	camc_count(CAMC_FOREIGN);
 }
 
+void camc_lost(void)
+{
+	camc_count(CAMC_LOST);
+}
+
 /* The allocation fails for want of colors: a fault ends by SIGBUS, or it would be repeated. */
 void camc_exhausted(void)
 {
@@ -933,6 +941,7 @@ unsigned long camc_drain_list(struct zone *zone, struct camc_zone *cz, unsigned 
 /* Bring what the lists of the zone have of these colors (NULL: of all) back. */
 static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 {
+	DECLARE_BITMAP(listed[CAMC_KINDS], CAMC_MAX_COLORS);
 	struct camc_zone *cz = zone->camc;
 	unsigned int kind, color;
 	unsigned long flags, nr;
@@ -945,12 +954,13 @@ static void camc_drain_zone(struct zone *zone, const unsigned long *colors)
 	 */
 	spin_lock_irqsave(&zone->lock, flags);
 	nr = cz->nr;
+	memcpy(listed, cz->listed, sizeof(listed));
 	spin_unlock_irqrestore(&zone->lock, flags);
 	if (!nr)
 		return;
 	nr = 0;
 	for (kind = 0; kind < CAMC_KINDS; kind++)
-		for (color = 0; color < camc_map->nr_colors; color++)
+		for_each_set_bit(color, listed[kind], camc_map->nr_colors)
 			if (!colors || test_bit(color, colors))
 				nr += camc_drain_list(zone, cz, kind, color);
 	trace_camc_drain(zone, nr);
@@ -1008,9 +1018,10 @@ static unsigned long camc_nr_listed(const struct camc_zone *cz, const unsigned l
 
 /*
  * Have @nr pages of the colors on the lists, as far as there are: how many there are then. Of each
- * zone, a set may have as many as all together keep of what they free. May sleep.
+ * zone, a set may have as many as all together keep of what they free. Who is @limited breaks up no
+ * block that may become a huge page: nobody accounts for that. May sleep.
  */
-unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
+unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limited)
 {
 	unsigned int tries, most = bitmap_weight(colors, camc_map->nr_colors);
 	unsigned long flags, sum = 0, here;
@@ -1018,7 +1029,10 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr)
 
 	for_each_populated_zone(zone) {
 		struct camc_zone *cz = zone->camc;
-		struct camc_wish wish = { .color = 0, .colors = colors };
+		struct camc_wish wish = {
+			.colors = colors,
+			.orders = limited ? pageblock_order : NR_PAGE_ORDERS,
+		};
 		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
 
 		/* all of them in turn, until one after the other had none */

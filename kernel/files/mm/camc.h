@@ -206,7 +206,7 @@ extern enum camc_refill camc_refill_mode;
 extern atomic_long_t camc_events[CAMC_NR_EVENTS];
 
 int camc_load(const struct camc_map *map);
-unsigned long camc_fill(const unsigned long *colors, unsigned long nr);
+unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limited);
 unsigned long camc_drain_list(struct zone *zone, struct camc_zone *cz, unsigned int kind,
 			      unsigned int color);
 void camc_drain_colors(const unsigned long *colors);

@@ -47,8 +47,9 @@ static unsigned int camc_nr_limited;
 
 static unsigned int camc_last_id;
 
-/* How many sets have each color; written under camc_mutex */
+/* How many sets have each color; written under camc_mutex. And how many of them do not share. */
 static unsigned int camc_users[CAMC_MAX_COLORS];
+static unsigned int camc_alone[CAMC_MAX_COLORS];
 
 /* ------ who has what ---------------------------------------------------- */
 
@@ -94,12 +95,14 @@ void camc_sets_init(const struct camc_map *map)
 static void camc_use(struct camc_set *set, unsigned int color)
 {
 	WRITE_ONCE(camc_users[color], camc_users[color] + 1);
+	camc_alone[color] += !(set->flags & CAMC_SHARE);
 	camc_nr_limited += set->limited;
 }
 
 static void camc_unuse(struct camc_set *set, unsigned int color)
 {
 	WRITE_ONCE(camc_users[color], camc_users[color] - 1);
+	camc_alone[color] -= !(set->flags & CAMC_SHARE);
 	camc_nr_limited -= set->limited;
 }
 
@@ -107,6 +110,22 @@ static void camc_unuse(struct camc_set *set, unsigned int color)
 static unsigned int camc_others(unsigned int color, const struct camc_set *old)
 {
 	return camc_users[color] - (old && test_bit(color, old->colors));
+}
+
+/*
+ * May the set have a color for all that others have it? It has to ask for it; and whoever is not
+ * privileged needs that all of these share: they may rely on its memory.
+ */
+static bool camc_may_have(const struct camc_set *set, unsigned int color,
+			  const struct camc_set *old)
+{
+	unsigned int alone = camc_alone[color];
+
+	if (!camc_others(color, old))
+		return true;
+	if (old && test_bit(color, old->colors))
+		alone -= !(old->flags & CAMC_SHARE);
+	return set->flags & CAMC_SHARE && !(set->limited && alone);
 }
 
 /* Add @nr colors of the set's node that the fewest sets have. O(colors), with CAMC_SHARE * sets */
@@ -117,7 +136,7 @@ static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_
 	for (; nr; level = next) {
 		next = UINT_MAX;
 		for (color = 0; nr && color < camc_map->nr_colors; color++) {
-			if (!camc_total(color, set->nid))
+			if (!camc_total(color, set->nid) || !camc_may_have(set, color, old))
 				continue;
 			users = camc_others(color, old);
 			if (users == level) {
@@ -127,7 +146,7 @@ static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_
 				next = min(next, users);
 			}
 		}
-		if (nr && (next == UINT_MAX || !(set->flags & CAMC_SHARE)))
+		if (nr && next == UINT_MAX)
 			return -EBUSY;
 	}
 	return 0;
@@ -143,7 +162,7 @@ static int camc_check(const struct camc_set *set, const struct camc_set *old)
 	for_each_set_bit(color, set->colors, CAMC_MAX_COLORS) {
 		if (color >= camc_map->nr_colors || !camc_total(color, NUMA_NO_NODE))
 			return -ERANGE;
-		if (camc_others(color, old) && !(set->flags & CAMC_SHARE))
+		if (!camc_may_have(set, color, old))
 			return -EBUSY;
 	}
 	if (set->limited && nr > camc_limit)
@@ -159,6 +178,35 @@ static void camc_use_all(struct camc_set *set, bool use)
 		use ? camc_use(set, color) : camc_unuse(set, color);
 }
 
+/* Which colors the set gets by the policy, if it may have these. Called with camc_mutex held. */
+static int camc_find_colors(struct camc_set *set, const struct camc_policy *policy,
+			    const struct camc_set *old)
+{
+	int err = 0;
+
+	if (policy->flags & CAMC_AUTO) {
+		bitmap_zero(set->colors, CAMC_MAX_COLORS);
+		err = camc_choose(set, policy->nr_colors, old);
+	}
+	return err ?: camc_check(set, old);
+}
+
+/*
+ * Before a set takes colors, switch the static branch on: but for what will be refused, code is not
+ * patched on all CPUs. If there are sets, it is on. May sleep.
+ */
+static int camc_begin(struct camc_set *set, const struct camc_policy *policy)
+{
+	int err = 0;
+
+	scoped_guard(mutex, &camc_mutex)
+		if (list_empty(&camc_sets))
+			err = camc_find_colors(set, policy, NULL);
+	if (!err)
+		static_branch_deferred_inc(&camc_key);
+	return err;
+}
+
 /*
  * Called with camc_mutex held, and the static branch on. It may have been off a moment before,
  * with nobody who sees what is freed: so the first set begins with no color known to be used up.
@@ -166,15 +214,12 @@ static void camc_use_all(struct camc_set *set, bool use)
 static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
 			    struct camc_set *old)
 {
-	int err = 0;
+	int err;
 
 	/* If nobody else has the old set, its colors are free to choose. */
 	if (old && refcount_read(&old->ref) > 1)
 		old = NULL;
-	if (policy->flags & CAMC_AUTO)
-		err = camc_choose(set, policy->nr_colors, old);
-	if (!err)
-		err = camc_check(set, old);
+	err = camc_find_colors(set, policy, old);
 	if (!err) {
 		if (list_empty(&camc_sets))
 			camc_forget_all();
@@ -244,17 +289,18 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 
 	if (IS_ERR(set))
 		return set;
-	/* see camc_take_colors() */
-	static_branch_deferred_inc(&camc_key);
+	err = camc_begin(set, policy);
+	if (err)
+		goto free;
 	mutex_lock(&camc_mutex);
 	err = camc_take_colors(set, policy, old);
 	mutex_unlock(&camc_mutex);
-	if (err) {
-		static_branch_slow_dec_deferred(&camc_key);
-		kfree(set);
-		return ERR_PTR(err);
-	}
-	return set;
+	if (!err)
+		return set;
+	static_branch_slow_dec_deferred(&camc_key);
+free:
+	kfree(set);
+	return ERR_PTR(err);
 }
 
 /* Nobody has the set any more, nor its colors. Called with camc_mutex held. */
@@ -535,7 +581,8 @@ long camc_prctl(unsigned long op, unsigned long arg, unsigned long size, unsigne
 	if (op == CAMC_FILL) {
 		if (!current->camc)
 			return -ESRCH;
-		nr_pages = camc_fill(current->camc->colors, policy.nr_pages);
+		nr_pages = camc_fill(current->camc->colors, policy.nr_pages,
+				     !capable(CAP_SYS_RESOURCE));
 	}
 	camc_describe(current->camc, &policy);
 	policy.nr_pages = nr_pages;
@@ -672,14 +719,16 @@ static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t n
 		return PTR_ERR(set);
 	set->cgroup = true;
 	/* Before a program may get it, and not with the mutex. */
-	static_branch_deferred_inc(&camc_key);
+	err = camc_begin(set, &policy);
+	if (err)
+		goto free;
 	err = camc_memcg_change(memcg, set, &policy);
-	if (err) {
-		static_branch_slow_dec_deferred(&camc_key);
-		kfree(set);
-		return err;
-	}
-	return nbytes;
+	if (!err)
+		return nbytes;
+	static_branch_slow_dec_deferred(&camc_key);
+free:
+	kfree(set);
+	return err;
 }
 
 static int camc_memcg_show(struct seq_file *m, void *v)

@@ -44,6 +44,7 @@ bool camc_candidates(unsigned long *colors, bool any_node);
 unsigned int camc_nr_own(void);
 bool camc_adopt(const struct page *page, unsigned int had);
 void camc_foreign(void);
+void camc_lost(void);
 void camc_exhausted(void);
 void camc_drain_pcp(void);
 vm_fault_t __camc_fault(vm_fault_t fault);
@@ -149,6 +150,13 @@ static inline void camc_freed_block(struct zone *zone)
 static inline bool camc_keeps_color(unsigned long pfn)
 {
 	return camc_enabled() && camc_taken(pfn);
+}
+
+/* The page at @pfn is about to be moved to one of any color. */
+static inline void camc_moves(unsigned long pfn)
+{
+	if (camc_keeps_color(pfn))
+		camc_lost();
 }
 
 /* What failed before is not this fault's. */
@@ -264,6 +272,7 @@ static inline unsigned long camc_mm_flags(const struct task_struct *task, unsign
 static inline const unsigned long *camc_use_colors(const unsigned long *c) { return NULL; }
 static inline gfp_t camc_ahead(gfp_t gfp) { return gfp; }
 static inline void camc_free_folios(struct folio_batch *folios) { }
+static inline void camc_moves(unsigned long pfn) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
 static inline void camc_freed_block(struct zone *zone) { }
 static inline void camc_drain(struct zone *zone) { }

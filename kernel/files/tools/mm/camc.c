@@ -17,8 +17,10 @@
 /* camc run */
 
 /* Say which color of the list is taken, and by whom. */
-static noreturn void die_taken(const struct set *wanted)
+static noreturn void die_taken(const struct set *wanted, bool share)
 {
+	const char *what = share ? "take another: without CAP_SYS_RESOURCE all have to --share" :
+				   "take another, or --share";
 	struct table table;
 	unsigned int i, color;
 
@@ -31,9 +33,9 @@ static noreturn void die_taken(const struct set *wanted)
 			if (!has(wanted, color) || !has(&owner->colors, color))
 				continue;
 			if (task)
-				die("process %llu (%s) has color %u: take another, or --share",
-				    task->tgid, task->name, color);
-			die("a memory cgroup has color %u: take another, or --share", color);
+				die("process %llu (%s) has color %u: %s", task->tgid, task->name,
+				    color, what);
+			die("a memory cgroup has color %u: %s", color, what);
 		}
 	}
 	die("a color of the list was taken: try again");
@@ -52,9 +54,10 @@ static noreturn void die_unset(const struct camc_policy *policy, const struct se
 		die("no address map is loaded: see camc map list, then camc map load MAP");
 	case EBUSY:
 		if (!chosen)
-			die_taken(wanted);
-		die("fewer than %u colors of %s are free (see camc top): take fewer, or --share",
-		    policy->nr_colors, where);
+			die_taken(wanted, policy->flags & CAMC_SHARE);
+		die("fewer than %u colors of %s are free (see camc top): take fewer%s",
+		    policy->nr_colors, where,
+		    policy->flags & CAMC_SHARE ? "" : ", or --share");
 	case ERANGE:
 		if (chosen)
 			die("%s does not exist or has fewer than %u colors with memory", where,

@@ -25,7 +25,7 @@
 #define CAMC_STRICT		(1 << 0)	/* no other color: SIGBUS at the end */
 #define CAMC_FORK		(1 << 1)	/* processes that it forks share its colors */
 #define CAMC_EXEC		(1 << 2)	/* execve() keeps them */
-#define CAMC_SHARE		(1 << 3)	/* colors that others have may be taken, too */
+#define CAMC_SHARE		(1 << 3)	/* its colors may be others', too */
 #define CAMC_AUTO		(1 << 4)	/* the kernel chooses nr_colors of @node */
 
 /* Colors are numbers below this one, on every machine. */

@@ -27,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
@@ -485,6 +486,84 @@ static void test_taken(void)
 	close(end[1]);
 	CHILD_OK(pid);
 	MUST(try_color(3, 0));
+}
+
+/* A process has a color, until it is killed. */
+static pid_t hold_color(unsigned int color, unsigned int flags)
+{
+	char byte = 0;
+	int up[2];
+	pid_t pid;
+
+	MUST(pipe(up));
+	pid = MUST(fork());
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(try_color(color, flags));
+		MUST(write(up[1], &byte, 1));
+		for (;;)
+			pause();
+	}
+	EXPECT(read(up[0], &byte, 1) == 1);
+	close(up[0]);
+	close(up[1]);
+	return pid;
+}
+
+static void release_color(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	wait_for(pid);
+}
+
+/* Who is not privileged shares the colors of those only that share theirs. */
+static void share_unprivileged(void)
+{
+	struct camc_policy policy;
+
+	MUST(setresuid(65534, 65534, 65534));
+	EXPECT(try_color(3, CAMC_SHARE) == -1 && errno == EBUSY && nr_colors() == 0);
+	MUST(try_color(4, CAMC_SHARE));
+	EXPECT(try_color(4, 0) == -1 && errno == EBUSY);
+	set_auto(BANKS - 1, CAMC_SHARE);
+	EXPECT(try_auto(BANKS, CAMC_SHARE) == -1 && errno == EBUSY);
+	get_policy(&policy);
+	EXPECT(policy.nr_colors == BANKS - 1 && !has_color(&policy, 3));
+	_exit(0);
+}
+
+static void test_share(void)
+{
+	pid_t alone = hold_color(3, 0), shared = hold_color(4, CAMC_SHARE), pid;
+	char limit[16];
+	int status;
+
+	on_node = 0;
+	/* one of two that have it */
+	MUST(try_color(3, CAMC_SHARE));
+	MUST(get(SYS "limit", limit, sizeof(limit)));
+	MUST(put(SYS "limit", "1024"));
+	pid = MUST(fork());
+	if (!pid)
+		share_unprivileged();
+	status = wait_for(pid);
+	MUST(put(SYS "limit", limit));
+	EXPECT(!status);
+	/* the one that did not share it has gone */
+	release_color(alone);
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(setresuid(65534, 65534, 65534));
+		MUST(try_color(3, CAMC_SHARE));
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	release_color(shared);
+	/* its own colors are no obstacle, however it had them */
+	MUST(setresuid(65534, 65534, 65534));
+	MUST(try_color(5, 0));
+	MUST(try_color(5, CAMC_SHARE));
+	MUST(try_color(5, 0));
 }
 
 static void test_limit(void)
@@ -1047,6 +1126,42 @@ static void test_merged_meanwhile(void)
 	EXPECT(first && !moved);
 }
 
+static size_t touch_to_the_end(char *at, size_t size);
+
+/* Merged pages that cannot be had singly again, for want of colors, are not said to be. */
+static void test_unmerge(void)
+{
+	size_t size = MIB(1);
+	char *at, *most = room(MIB(1024));
+	int pagemap = open_pagemap(), ret, error;
+	uint64_t merged, left;
+	long sharing;
+
+	if (access("/sys/kernel/mm/ksm/run", F_OK))
+		skip("no KSM");
+	at = room(size);
+	MUST(madvise(at, size, MADV_NOHUGEPAGE));
+	memset(at, 0x5a, size);
+	MUST(madvise(at, size, MADV_MERGEABLE));
+	scan(3);
+	sharing = number("/sys/kernel/mm/ksm/pages_sharing");
+	merged = pfn_at(pagemap, at + size - page);
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(most, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	ret = madvise(at, size, MADV_UNMERGEABLE);
+	error = errno;
+	munmap(most, MIB(2));
+	left = pfn_at(pagemap, at + size - page);
+	printf("# %ld pages were merged; the last one %s: %s\n", sharing,
+	       left == merged ? "still is" : "is no more", ret ? strerror(error) : "no error");
+	/* as madvise() has ENOMEM */
+	EXPECT(sharing > 0 && left == merged && ret == -1 && error == EAGAIN);
+	MUST(madvise(at, size, MADV_UNMERGEABLE));
+	expect_pure(at, size);
+	EXPECT(pfn_at(pagemap, at) != pfn_at(pagemap, at + size - page));
+}
+
 static void test_mmap(void)
 {
 	char *at = mmap((void *)(CAMC_MMAP_ON + 2), some(), PROT_READ | PROT_WRITE | PROT_CAMC,
@@ -1093,8 +1208,6 @@ static void test_pinned(void)
 	expect_pure(vec.iov_base, size);
 	close(ring);
 }
-
-static size_t touch_to_the_end(char *at, size_t size);
 
 /* Pages of CMA areas in zones that pinned pages may be in: a search there does not see all. */
 static long pages_of_areas(void)
@@ -1374,13 +1487,21 @@ static void test_strict_end(void)
 	EXPECT(touch_to_the_end(again, MIB(1)) > 200);
 }
 
-/* System calls fail by ENOMEM, and there is no signal. */
+/* One of a droppable mapping, which older C libraries do not know */
+static char *droppable(void)
+{
+	return MUST(mmap(NULL, page, PROT_READ | PROT_WRITE, 0x08 | MAP_ANONYMOUS, -1, 0));
+}
+
+/* System calls fail by ENOMEM, and there is no signal. Nor do they try for ever. */
 static void test_strict_call(void)
 {
-	char *at = room(MIB(1024)), buf[4096] = { };
+	char *at = room(MIB(1024)), *locked = room(page), *none = room(page), *drop = droppable();
 	int fd = MUST(open("/tmp/camc/file", O_RDWR | O_CREAT | O_TRUNC, 0600));
-	ssize_t ret = 0;
-	int saved;
+	int zero = MUST(open("/dev/zero", O_RDONLY));
+	int saved, lock, lock_error, read_error, drop_error;
+	ssize_t ret = 0, got, dropped;
+	char buf[4096] = { };
 
 	set_auto(1, CAMC_STRICT);
 	touch_to_the_end(at, MIB(1024));
@@ -1388,10 +1509,20 @@ static void test_strict_call(void)
 	for (int i = 0; i < 2000 && ret >= 0; i++)
 		ret = write(fd, buf, sizeof(buf));
 	saved = errno;
+	lock = mlock(locked, page);
+	lock_error = errno;
+	got = read(zero, none, page);
+	read_error = errno;
+	dropped = read(zero, drop, page);
+	drop_error = errno;
 	munmap(at, MIB(1));
 	errno = saved;
 	unlink("/tmp/camc/file");
 	EXPECT(ret == -1 && (errno == ENOMEM || errno == ENOSPC));
+	/* as mlock() has ENOMEM */
+	EXPECT(lock == -1 && lock_error == EAGAIN);
+	EXPECT(got == -1 && read_error == EFAULT);
+	EXPECT(dropped == -1 && drop_error == EFAULT);
 }
 
 /* Compressed pages of a zram disk are the kernel's: they need no color. */
@@ -1515,6 +1646,72 @@ static void test_strict_blocks(void)
 	printf("# %d files could not be opened, the first hole is at %ld\n", failed, (long)hole);
 	printf("# %ld allocations failed, %ld got another color\n", exhausted, foreign);
 	EXPECT(!failed && hole == (off_t)page && !exhausted && !foreign);
+}
+
+/* Cut by a task at the end of its colors, and as long as before: how much came back? */
+static unsigned int cut_off(int fd)
+{
+	char *at = room(MIB(1024));
+	static char buf[8192];
+	unsigned int back = 0;
+	int ret;
+
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	ret = ftruncate(fd, 100);
+	ret |= ftruncate(fd, sizeof(buf));
+	munmap(at, MIB(1));
+	clear_colors();
+	EXPECT(!ret && pread(fd, buf, sizeof(buf), 0) == sizeof(buf));
+	for (size_t i = 0; i < sizeof(buf); i++) {
+		EXPECT(i >= 100 || buf[i] == 'A');
+		back += i >= 100 && buf[i];
+	}
+	return back;
+}
+
+/* What is cut off a file is gone, whether or not the task has a page to zero the rest in. */
+static void test_cut_off(void)
+{
+	int tree = make_tree(), fd = MUST(open(TREE "/cut", O_RDWR | O_CREAT, 0600));
+	unsigned int back;
+	char buf[8192];
+
+	memset(buf, 'A', sizeof(buf));
+	EXPECT(write(fd, buf, sizeof(buf)) == sizeof(buf));
+	MUST(fsync(fd));
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	back = cut_off(fd);
+	close(fd);
+	remove_tree(tree);
+	if (back)
+		fail("%u bytes came back", back);
+}
+
+/* The same of a file of tmpfs that was swapped out */
+static void test_cut_off_swapped(void)
+{
+	int fd = MUST(open("/tmp/camc/cut", O_RDWR | O_CREAT | O_TRUNC, 0600));
+	long swapped = field("/proc/vmstat", "pswpout ");
+	unsigned int back;
+	char *at;
+
+	if (access("/tmp/camc/swap-is-on", F_OK))
+		skip("no zram to swap to");
+	MUST(ftruncate(fd, 8192));
+	at = MUST(mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+	memset(at, 'A', 8192);
+	MUST(madvise(at, 8192, 21 /* MADV_PAGEOUT */));
+	swapped = field("/proc/vmstat", "pswpout ") - swapped;
+	munmap(at, 8192);
+	back = cut_off(fd);
+	close(fd);
+	unlink("/tmp/camc/cut");
+	if (swapped < 2)
+		skip("it was not swapped out");
+	if (back)
+		fail("%u bytes came back", back);
 }
 
 /* To the end of a color that is not strict any more, but for @left pages */
@@ -2065,6 +2262,100 @@ static void test_compaction(void)
 	expect_content(at, size);
 }
 
+/*
+ * Have most of memory, and give back one page of each four: no block of four is free there. Returns
+ * how many blocks of four may be free elsewhere.
+ */
+static pid_t fragment(long *blocks)
+{
+	size_t size = field("/proc/meminfo", "MemFree:") * 1024 - MIB(32);
+	int up[2];
+	pid_t pid;
+
+	MUST(pipe(up));
+	pid = MUST(fork());
+	if (!pid) {
+		int pagemap = open_pagemap();
+		char *at = room(size & -page);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(madvise(at, size & -page, MADV_NOHUGEPAGE));
+		touch(at, size & -page);
+		*blocks = field("/proc/meminfo", "MemFree:") / 16;
+		for (size_t i = 0; i < (size & -page); i += page)
+			if (!(pfn_at(pagemap, at + i) & 3))
+				madvise(at + i, page, MADV_DONTNEED);
+		MUST(write(up[1], blocks, sizeof(*blocks)));
+		for (;;)
+			pause();
+	}
+	EXPECT(read(up[0], blocks, sizeof(*blocks)) == sizeof(*blocks));
+	return pid;
+}
+
+/* Half of the colors, such that two pages of each aligned four have one of them */
+static pid_t hold_halves(void)
+{
+	struct camc_policy policy = { .node = CAMC_NODE_LOCAL };
+	char byte = 0;
+	int up[2];
+	pid_t pid;
+
+	for (unsigned int i = 0; i < BANKS * nodes; i++)
+		policy.colors[0] |= i & BANKS / 2 ? 1ull << i : 0;
+	MUST(pipe(up));
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(setresuid(65534, 65534, 65534));
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
+		MUST(write(up[1], &byte, 1));
+		for (;;)
+			pause();
+	}
+	EXPECT(read(up[0], &byte, 1) == 1);
+	return pid;
+}
+
+/*
+ * Nobody is killed because compaction leaves pages of taken colors alone: blocks of a few pages,
+ * as messages of this size need, are had all the same.
+ */
+static void test_compaction_needed(void)
+{
+	static const char queue[] = "/proc/sys/net/unix/max_dgram_qlen";
+	long killed = field("/proc/vmstat", "oom_kill "), lost = stat_of("lost"), blocks, sent;
+	int ends[2], room_for = 1 << 30;
+	static char message[12000];
+	char limit[32];
+	pid_t holder, hog;
+
+	if (slow)
+		skip("this kernel needs memory of its own meanwhile");
+	MUST(get(queue, limit, sizeof(limit)));
+	MUST(put(queue, "1000000"));
+	MUST(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	MUST(put(queue, limit));
+	MUST(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUFFORCE, &room_for, sizeof(room_for)));
+	swapoff(swap_device);
+	holder = hold_halves();
+	hog = fragment(&blocks);
+	for (sent = 0; sent < blocks + 256; sent++)
+		if (send(ends[0], message, sizeof(message), MSG_DONTWAIT) < 0)
+			break;
+	killed = field("/proc/vmstat", "oom_kill ") - killed;
+	lost = stat_of("lost") - lost;
+	close(ends[0]);
+	close(ends[1]);
+	kill(hog, SIGKILL);
+	wait_for(hog);
+	release_color(holder);
+	swapon(swap_device, 0);
+	printf("# %ld messages of %ld, %ld killed, %ld pages lost their color\n", sent,
+	       blocks + 256, killed, lost);
+	EXPECT(sent == blocks + 256 && !killed && lost > 0);
+}
+
 /* Trap 4: the area is emptied, and what was in it keeps its color. */
 static void test_cma(void)
 {
@@ -2132,10 +2423,59 @@ static void test_fill(void)
 	EXPECT(labs(before - after) < 3000);
 	MUST(put("/proc/sys/vm/drop_caches", "2"));
 	EXPECT(stat_of("free") < 100);
-	/* more than there may be */
+	/* more than there may be; it may be dirtied as before */
 	policy.nr_pages = 1 << 30;
+	before = field("/proc/vmstat", "nr_dirty_threshold ");
 	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	after = field("/proc/vmstat", "nr_dirty_threshold ");
 	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
+	printf("# %u pages on lists; limit of dirty ones %ld, then %ld\n", policy.nr_pages, before,
+	       after);
+	EXPECT(labs(before - after) < before / 50);
+}
+
+/* Free blocks as large as a pageblock, or larger */
+static long large_blocks(void)
+{
+	FILE *file = fopen("/proc/buddyinfo", "r");
+	long sum = 0, nr, order;
+	char line[512], *at;
+	int skip_chars;
+
+	while (fgets(line, sizeof(line), file)) {
+		at = strstr(line, "zone");
+		if (!at || sscanf(at, "zone %*s%n", &skip_chars) < 0)
+			continue;
+		at += skip_chars;
+		for (order = 0; sscanf(at, "%ld%n", &nr, &skip_chars) == 1; order++) {
+			sum += order >= 9 ? nr << (order - 9) : 0;
+			at += skip_chars;
+		}
+	}
+	fclose(file);
+	return sum;
+}
+
+/* Who is not privileged breaks up no block that may become a huge page, only to have it ready. */
+static void test_fill_unprivileged(void)
+{
+	struct camc_policy policy = { .nr_pages = 1 << 20 };
+	unsigned int limited;
+	long before, after;
+
+	MUST(put("/proc/sys/vm/compact_memory", "1"));
+	MUST(seteuid(65534));
+	set_auto(2, 0);
+	before = large_blocks();
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	after = large_blocks();
+	limited = policy.nr_pages;
+	MUST(seteuid(0));
+	policy.nr_pages = 1 << 20;
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	printf("# %ld large blocks, then %ld with %u pages on lists, then %ld with %u\n", before,
+	       after, limited, large_blocks(), policy.nr_pages);
+	EXPECT(after >= before - 4 && policy.nr_pages > limited);
 }
 
 /* Who has collected all that he may has taken nothing of what others may. */
@@ -2150,7 +2490,6 @@ static void test_fill_others(void)
 	MUST(pipe(ready));
 	pid = MUST(fork());
 	if (!pid) {
-		MUST(setresuid(65534, 65534, 65534));
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		set_auto(BANKS / 2, 0);
 		MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
@@ -2522,6 +2861,7 @@ static const struct {
 	{ test_load, "a map is loaded once and given back" },
 	{ test_errors, "wrong policies are refused and change nothing" },
 	{ test_taken, "a color that somebody has is not given again" },
+	{ test_share, "who is not privileged shares with those that share" },
 	{ test_limit, "unprivileged tasks have no more colors than the limit" },
 	{ test_anonymous, "anonymous pages have the colors, each color its share" },
 	{ test_program, "all of a program that is started has the colors" },
@@ -2537,11 +2877,13 @@ static const struct {
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
+	{ test_unmerge, "KSM does not unmerge in vain" },
 	{ test_pinned, "pages that are pinned for long have the colors" },
 	{ test_mmap, "the mmap() call of the paper colors a task" },
 	{ test_cgroup, "programs in a cgroup have its colors" },
 	{ test_proc, "/proc/camc tells who has what" },
 	{ test_fill, "pages on color lists are free memory" },
+	{ test_fill_unprivileged, "who is not privileged collects from small blocks only" },
 	{ test_fill_others, "who has collected pages leaves others theirs" },
 	{ test_offline, "memory goes offline while pages of it are collected" },
 	{ test_warm, "pages that were freed are used again" },
@@ -2550,6 +2892,8 @@ static const struct {
 	{ test_pinned_end, "who cannot pin pages at the end of its colors searches once" },
 	{ test_strict_zram, "who has used up his colors can write to zram" },
 	{ test_strict_blocks, "who has used up his colors can open files of ext4" },
+	{ test_cut_off, "what is cut off a file of ext4 does not come back" },
+	{ test_cut_off_swapped, "what is cut off a swapped file does not come back" },
 	{ test_spill_blocks, "no color is taken for blocks of ext4" },
 	{ test_read_ahead, "no color is taken for what is read ahead" },
 	{ test_strict_call, "a system call of such a task fails" },
@@ -2563,6 +2907,7 @@ static const struct {
 	{ test_trace, "what happens to colors is traced" },
 	{ test_swap, "swapped pages come back in the colors" },
 	{ test_compaction, "compaction leaves colored pages alone" },
+	{ test_compaction_needed, "nobody is killed for what compaction leaves alone" },
 	{ test_cma, "pages that CMA moves keep their colors" },
 	{ test_node, "colors of another node" },
 	{ test_churn, "nothing is lost in a race of tasks, drains and compaction" },
