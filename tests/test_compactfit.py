@@ -168,9 +168,11 @@ def test_round_that_passed_is_kept_until_something_is_different(
     assert len(runs) == 2  # the first had failed
     names(again=True)
     assert len(runs) == 3
+    steps.run(debug=False, soak=True, again=False)
+    assert len(runs) == 4
     (tmp_path / "library/new.c").write_text("int x;")
     names(again=False)
-    assert len(runs) == 4
+    assert len(runs) == 5
 
 
 def test_round_has_the_cases_of_all_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:

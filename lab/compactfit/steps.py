@@ -57,11 +57,11 @@ REPLAYED = ("cfm", "cfnm", "tlsf", "o1heap", "dlmalloc", "rlsf", "talc", "glibc"
 def run(*, debug: bool, soak: bool, again: bool = True) -> tuple[list[Case], str]:
     """The cases of all steps of a round, and failures' detail.
 
-    Unless it is to run `again`, a round that passed is not run as long as nothing is different: who
-    works on the kernel need not wait for it.
+    Unless it is to run `again`, or for long, a round that passed is not run as long as nothing is
+    different: who works on the kernel need not wait for it.
     """
-    known = paths.cache() / "compactfit" / f"passed-{_content(debug=debug, soak=soak)}.json"
-    if known.exists() and not again:
+    known = paths.cache() / "compactfit" / f"passed-{_content(debug=debug)}.json"
+    if known.exists() and not (again or soak):
         console.say(
             "compactfit: passed before, and nothing is different: --only compactfit runs it"
         )
@@ -71,7 +71,7 @@ def run(*, debug: bool, soak: bool, again: bool = True) -> tuple[list[Case], str
         results = list(pool.map(lambda step: step(soak), steps))
     whole = judge.together(results)
     cases = [leaf for case in whole.cases for leaf in case.leaves()]
-    if all(case.passed for case in cases):
+    if all(case.passed for case in cases) and not soak:
         kept = [{"name": c.name, "passed": True, "skipped": c.skipped, "why": c.why} for c in cases]
         known.parent.mkdir(exist_ok=True)
         part = known.with_suffix(".part")
@@ -80,9 +80,9 @@ def run(*, debug: bool, soak: bool, again: bool = True) -> tuple[list[Case], str
     return whole.cases, whole.detail
 
 
-def _content(*, debug: bool, soak: bool) -> str:
+def _content(*, debug: bool) -> str:
     """What a round depends on: the library, these steps, and all that is installed."""
-    digest = hashlib.sha256(repr((debug, soak)).encode())
+    digest = hashlib.sha256(repr(debug).encode())
     for folder in (SOURCE, Path(__file__).parent):
         for file in sorted(folder.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
