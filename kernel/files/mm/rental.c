@@ -394,16 +394,16 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 	if (rental_task_has_policy() || camc_colored(gfp, 0, MIGRATE_MOVABLE))
 		return NULL;
 	folio = rental_alloc_any(gfp, order, write);
-	if (folio || write || !(gfp & __GFP_DIRECT_RECLAIM) ||
+	/* nobody is killed for want of a larger one */
+	if (folio || write || order > PAGE_ALLOC_COSTLY_ORDER || !(gfp & __GFP_DIRECT_RECLAIM) ||
 	    gfp & (__GFP_NORETRY | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL))
 		return folio;
 	/*
 	 * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
-	 * be killed for a page before that was tried as often as the page allocator tries. Nobody
-	 * is for a larger one.
+	 * be killed for a page before that was tried as often as the page allocator tries.
 	 */
-	for (tries = 0; !folio && order <= PAGE_ALLOC_COSTLY_ORDER &&
-			tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp); tries++) {
+	for (tries = 0; !folio && tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp);
+	     tries++) {
 		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
 		if (!folio)
 			folio = rental_alloc_any(gfp, order, write);
