@@ -181,7 +181,7 @@ static void kunit_run_into_lock(struct gcma_kunit *k, unsigned long frame)
 	unsigned int us = 0;
 
 	complete(&kunit_aside.go);
-	while (!spin_is_contended(&k->inode.i_lock) && us++ < 100000)
+	while (!spin_is_contended(&k->inode.i_lock) && us++ < 20000)
 		udelay(1);
 }
 

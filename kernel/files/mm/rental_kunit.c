@@ -877,12 +877,19 @@ struct kunit_block {
 static void kunit_block(struct work_struct *work)
 {
 	struct kunit_block *block = container_of(work, struct kunit_block, work);
+	unsigned long end, spins = 0;
 
 	if (!filemap_add_folio(block->mapping, block->folio, 2, GFP_KERNEL))
 		folio_unlock(block->folio);
 	preempt_disable();
 	WRITE_ONCE(block->begun, true);
-	mdelay(5 * RENTAL_PIN_MS);
+	/* not mdelay(): emulators are slow to pause, but have to, for the other CPU */
+	end = jiffies + msecs_to_jiffies(5 * RENTAL_PIN_MS);
+	while (time_before(jiffies, end)) {
+		if (!(spins++ % 1024))
+			cpu_relax();
+		barrier();
+	}
 	preempt_enable();
 }
 

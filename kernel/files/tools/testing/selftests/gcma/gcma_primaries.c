@@ -125,7 +125,7 @@ static void file_check(int fd, unsigned int id)
 
 static void files_under_primaries(void)
 {
-	int fds[FILES], rounds = soaking() ? 1000 : 12;
+	int fds[FILES], rounds = soaking() ? 1000 : slow_kernel() ? 4 : 12;
 	pid_t pid;
 
 	need_volume(&volume);
@@ -144,12 +144,14 @@ static void files_under_primaries(void)
 static void fsx_under_primaries(void)
 {
 	char self[256] = "", log[512];
+	unsigned int ops;
 	int status;
 	pid_t pid;
 
 	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1));
 	pid = start_primary();
-	status = shell("%s/gcma_fsx -t %s -N %u", dirname(self), kind, soaking() ? 100000 : 1000);
+	ops = soaking() ? 100000 : slow_kernel() ? 300 : 1000;
+	status = shell("%s/gcma_fsx -t %s -N %u", dirname(self), kind, ops);
 	stop_primary(pid);
 	if (status) {
 		FILE *file = fopen(SHELL_LOG, "re");
@@ -202,7 +204,7 @@ static void whole_area(void)
 /* A pattern that the kernel writes and checks, without a mapping of it */
 static void kernel_pattern(void)
 {
-	unsigned int rounds = soaking() ? 500 : 10;
+	unsigned int rounds = soaking() ? 500 : slow_kernel() ? 4 : 10;
 	char path[320];
 	int fd, ret;
 

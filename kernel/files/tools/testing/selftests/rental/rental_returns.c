@@ -1139,18 +1139,26 @@ static void run_schemes(void)
 	run(vmstat_agrees, NEED_NOTHING, "vmstat agrees with the counters of the area");
 }
 
+static bool is_run(unsigned int test, unsigned int k)
+{
+	unsigned int kinds = tests[test].few ? ON_FEW : ARRAY_SIZE(on);
+
+	return k < kinds && has_turn(test, k, kinds);
+}
+
 int main(void)
 {
 	unsigned int count = ARRAY_SIZE(schemes) + 2;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
-		count += tests[i].few ? ON_FEW : ARRAY_SIZE(on);
+		for (unsigned int k = 0; k < ARRAY_SIZE(on); k++)
+			count += is_run(i, k);
 	start(count);
 	for (unsigned int k = 0; k < ARRAY_SIZE(on); k++) {
 		kind = kind_named(on[k]);
 		volume_open(&volume, &kind->volume);
 		for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
-			if (k < ON_FEW || !tests[i].few)
+			if (is_run(i, k))
 				run(tests[i].fn, NEED_NOTHING, "%s: %s", on[k], tests[i].name);
 		if (!k)
 			run_schemes();
