@@ -154,7 +154,7 @@ def test_hanging_guest_is_ended(way: Boot, kernel: Kernel, machine: Machine) -> 
     result = way(kernel, machine, "while :; do :; done", timeout=5)
     assert result.timed_out
     assert result.status is None
-    assert result.seconds < 10
+    assert result.seconds < 30
     with pytest.raises(LabError, match="did not end within 5 s") as caught:
         result.check()
     assert caught.value.detail

@@ -182,7 +182,8 @@ unsigned long __rental_nr_lent(int nid)
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
 
-		if (rental_nid(r) == nid && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
+		if ((nid == NUMA_NO_NODE || rental_nid(r) == nid) &&
+		    READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
 			sum += rental_listed(r);
 	}
 	return sum;
@@ -390,8 +391,12 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 
 	if (order > pageblock_order || !rental_may_lend(mapping))
 		return NULL;
-	/* who says where its memory is to be, or of which colors, means this memory, too */
-	if (rental_task_has_policy() || camc_colored(gfp, 0, MIGRATE_MOVABLE))
+	/*
+	 * Who says where its memory is to be, or of which colors, means this memory, too; and what
+	 * is to be pinned for long would have to leave at once.
+	 */
+	if (rental_task_has_policy() || camc_colored(gfp, 0, MIGRATE_MOVABLE) ||
+	    current->flags & PF_MEMALLOC_PIN)
 		return NULL;
 	folio = rental_alloc_any(gfp, order, write);
 	/* nobody is killed for want of a larger one */
@@ -680,7 +685,8 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	 * kill for it. Apart from that it tries as for other writes: it only tries the locks of
 	 * folios, and what it waits for else is bounded. A large folio is not worth that much.
 	 */
-	gfp = mapping_gfp_constraint(old->mapping, nowait ? GFP_NOWAIT : ~__GFP_FS);
+	gfp = mapping_gfp_mask(old->mapping);
+	gfp = nowait ? (gfp & ~GFP_KERNEL) | GFP_NOWAIT : gfp & ~__GFP_FS;
 	gfp |= nowait || folio_order(old) > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY :
 								      __GFP_RETRY_MAYFAIL;
 	new = filemap_alloc_folio(gfp | __GFP_NOWARN, folio_order(old));
@@ -966,6 +972,7 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	if (again && rental_still_held(r, start, end))
 		return -EBUSY;
 	for (frame = start; frame < end; frame++) {
+		cond_resched();
 		/* a glance, at what may be something else by now */
 		if (!test_bit(frame, r->lent) ||
 		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
@@ -1003,7 +1010,6 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 		}
 		if (folio)
 			folio_put(folio);
-		cond_resched();
 	}
 	return 0;
 }

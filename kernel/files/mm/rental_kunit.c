@@ -170,7 +170,16 @@ static void rental_test_lend(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	LIST_HEAD(lent);
 	struct folio *folio, *next;
-	unsigned long i, nr;
+	unsigned long i, nr, all;
+	unsigned int flags;
+
+	/* what is to be pinned for long would have to leave */
+	flags = memalloc_pin_save();
+	folio = kunit_alloc(k, 0, false);
+	memalloc_pin_restore(flags);
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
 
 	for (i = 0; i < KUNIT_FRAMES; i++) {
 		folio = kunit_alloc(k, 0, false);
@@ -184,9 +193,12 @@ static void rental_test_lend(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, 0);
 	nr = rental_nr_lent(rental_nid(k->r));
 	KUNIT_EXPECT_GE(test, nr, KUNIT_FRAMES);
+	all = rental_nr_lent(NUMA_NO_NODE);
+	KUNIT_EXPECT_GE(test, all, nr);
 	KUNIT_EXPECT_EQ(test, rental_nr_lent(MAX_NUMNODES), 0);
 	k->r->scheme = RENTAL_NOCLEAN; /* they can become dirty */
 	KUNIT_EXPECT_EQ(test, rental_nr_lent(rental_nid(k->r)), nr - KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, rental_nr_lent(NUMA_NO_NODE), all - KUNIT_FRAMES);
 	k->r->scheme = RENTAL_LAZY;
 
 	/* full */

@@ -477,6 +477,30 @@ static void vmstat_agrees(void)
 	}
 }
 
+/* Limits of dirty pages and what is told as available know that an eviction gives no memory. */
+static void not_available(void)
+{
+	long available, dirty, few = MIB(4) / KIB(1);
+	size_t bytes = MIB(32);
+	int fd;
+
+	set_up("lazy");
+	fd = file_made(&volume, "file", 1, bytes);
+	available = memory_kib("MemAvailable:");
+	dirty = vm_event("nr_dirty_threshold");
+	file_check(fd, 1, bytes);
+	expect_lent(fd, pages_in(bytes));
+	available = memory_kib("MemAvailable:") - available;
+	dirty = vm_event("nr_dirty_threshold") - dirty;
+	if (available > few)
+		fail("beside %zu KiB that are lent %ld more are available", bytes / KIB(1),
+		     available);
+	/* a fifth, by default */
+	if (dirty * (long)page_size / (long)KIB(1) > few / 5)
+		fail("beside %zu KiB that are lent %ld more pages may be dirty", bytes / KIB(1),
+		     dirty);
+}
+
 /* More than once, so that they are active, or young */
 static void use_pages(int fd, unsigned int id, size_t bytes)
 {
@@ -1137,6 +1161,7 @@ static void run_schemes(void)
 	}
 	run(scheme_refused, NEED_NOTHING, "an unknown scheme is refused and changes nothing");
 	run(vmstat_agrees, NEED_NOTHING, "vmstat agrees with the counters of the area");
+	run(not_available, NEED_NOTHING, "lent pages are no memory that is available");
 }
 
 static bool is_run(unsigned int test, unsigned int k)
@@ -1148,7 +1173,7 @@ static bool is_run(unsigned int test, unsigned int k)
 
 int main(void)
 {
-	unsigned int count = ARRAY_SIZE(schemes) + 2;
+	unsigned int count = ARRAY_SIZE(schemes) + 3;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
 		for (unsigned int k = 0; k < ARRAY_SIZE(on); k++)
