@@ -80,9 +80,13 @@ class BootResult:
 
 
 REPORT = re.compile(
-    r"Kernel panic - not syncing|\bBUG: |^WARNING: |Oops: |KASAN: "
+    r"Kernel panic - not syncing|\bBUG: |^WARNING: |Oops: |KASAN: |UBSAN: "
     r"|INFO: (?:task .* blocked|possible|rcu.* stall)|general protection fault"
-    r"|possible (?:circular|recursive) locking"
+    r"|possible (?:circular|recursive) locking|kernel BUG at |Unable to handle kernel "
+    r"|^BUG \S+ \("  # SLUB, of a slab cache
+    r"|pagealloc: (?:single bit error|memory corruption)"  # page poisoning: no warning, no panic
+    # lockdep looks at nothing from here on
+    r"|INFO: trying to register non-static key|turning off the locking correctness validator"
 )
 REPORT_LINES = 60
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?", flags=re.M)

@@ -189,6 +189,14 @@ def test_warning_is_cut_out_of_the_log() -> None:
         "rcu: INFO: rcu_preempt self-detected stall on CPU",
         "Oops: general protection fault, probably for non-canonical address",
         "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
+        "pagealloc: memory corruption",
+        "pagealloc: single bit error",
+        "BUG kmalloc-64 (Tainted: G    B             ): Right Redzone overwritten",
+        "kernel BUG at mm/gcma.c:12!",
+        "INFO: trying to register non-static key.",
+        "turning off the locking correctness validator.",
+        "UBSAN: array-index-out-of-bounds in mm/gcma.c:1:2",
+        "Unable to handle kernel paging request at virtual address dead000000000100",
     ],
 )
 def test_complaints_are_found(line: str) -> None:
