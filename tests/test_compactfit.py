@@ -125,6 +125,13 @@ def test_a_departure_from_misra_has_to_be_listed() -> None:
     assert not judge.misra("", Finished([], 0, "", "")).passed
 
 
+def test_a_checker_of_misra_that_did_not_run_found_nothing() -> None:
+    listed = "| rule | why |\n|---|---|\n| 10.6, 10.8 | sizes |\n"
+    case = judge.misra(listed, Finished([], 0, "", "Did not find addon misra.py\n"))
+    assert (case.passed, case.why) == (False, "Did not find addon misra.py")
+    assert not judge.misra(listed, Finished([], 0, "", "")).passed
+
+
 def test_fuzzer_that_fails_says_why() -> None:
     ended = Finished([], 77, "", "#12 NEW\nfuzz.c:30: the heap lost an object\nbye\n")
     [case] = judge.fuzzing(10, ended).cases
