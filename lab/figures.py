@@ -34,9 +34,10 @@ class Promise:
         return value <= limit if self.better == "lower" else value >= limit
 
     def judge(self, value: float | None) -> Figure:
-        rounded = None if value is None else float(f"{value:.5g}")
-        holds = self.reached(self.must, value)
-        return Figure(self.name, rounded, self.unit, self.must, self.aim, holds)
+        # the value as it is: a stored one is judged again
+        return Figure(
+            self.name, value, self.unit, self.must, self.aim, self.reached(self.must, value)
+        )
 
 
 def read(path: Path = FILE) -> list[Promise]:

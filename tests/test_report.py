@@ -134,6 +134,15 @@ def test_figures_are_judged(better: str, value: float, holds: bool) -> None:
     assert promise.judge(None).holds is None
 
 
+def test_a_stored_figure_that_just_misses_still_does() -> None:
+    promise = Promise("pure", "share of pages", "share", "sample", "higher", must=1.0, aim=1.0)
+    outcome = Outcome([], [], [], {"pure": 999_999 / 1_000_000 + 6e-7})
+    judged = figures.judged("sample", outcome.values, [promise])
+    stored = results.parse(results.to_json(results.make("sample", "", outcome, judged)))
+    (standing,) = figures.standings([promise], {"sample": stored})
+    assert (stored.figures[0].holds, figures.verdict(standing)) == (False, "FAILS")
+
+
 def test_verdicts() -> None:
     standings = figures.standings(PROMISES, {"sample": sample()})
     assert [figures.verdict(standing) for standing in standings] == [
