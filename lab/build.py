@@ -156,13 +156,13 @@ def _build(flavour: Flavour, target: Target, src: source.Tree) -> Kernel:
     objects.mkdir(parents=True, exist_ok=True)
     make = Make(target, src, objects)
     text = "".join(path.read_text() for path in fragments(flavour, target))
-    config = configure(text, make)
+    tools = _tools()
+    config = configure(text, make, tools)
     refused = missing_symbols(read_config(text), config)
     if refused:
         raise LabError(f"the {name} configuration lost {', '.join(refused)}")
     kernel = Kernel(flavour, src.release, objects, config, target)
-    compiler = process.run(["gcc", "--version"])
-    key = _key((objects / ".config").read_text(), src.key, compiler.stdout)
+    key = _key((objects / ".config").read_text(), src.key, tools)
     stamp = objects / STAMP
     if not (stamp.exists() and stamp.read_text() == key and kernel.image.exists()):
         stamp.unlink(missing_ok=True)
@@ -239,14 +239,14 @@ class Make:
         return process.run(self.command("-s", *targets), env=_environment(), failure=failure).stderr
 
 
-def configure(text: str, make: Make) -> dict[str, str]:
+def configure(text: str, make: Make, tools: str = "") -> dict[str, str]:
     """The symbols that the fragments ask for and nothing else, made again only if an input changed.
 
     What the tree does not know is left out: whoever minds compares.
     """
     dot_config = make.objects / ".config"
     stamp = make.objects / "gcma-config.key"
-    key = _key(text, make.src.key)
+    key = _key(text, make.src.key, tools)
     if not (stamp.exists() and stamp.read_text() == key and dot_config.exists()):
         stamp.unlink(missing_ok=True)
         all_config = make.objects / "gcma-all.config"
@@ -254,6 +254,11 @@ def configure(text: str, make: Make) -> dict[str, str]:
         make.run("allnoconfig", f"KCONFIG_ALLCONFIG={all_config}")
         stamp.write_text(key)
     return read_config(dot_config.read_text())
+
+
+def _tools() -> str:
+    """What configures and makes an image, beside what the lab tells it."""
+    return "".join(process.run([tool, "--version"]).stdout for tool in ("gcc", "ld"))
 
 
 def _key(*inputs: str) -> str:
@@ -266,8 +271,8 @@ CHANGES_SECONDS = 20  # one changed mm file and the link
 
 
 def _environment() -> dict[str, str]:
-    # a caller's MAKEFLAGS or O= would leak into the kernel's make
-    kept = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "O")}
+    # a caller's MAKEFLAGS, KCFLAGS, LLVM, CROSS_COMPILE, ... would leak into the kernel's make
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
     return {**kept, **REPRODUCIBLE, "LC_ALL": "C"}
 
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fragments, and what a configuration must keep of them."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from lab import build, systems, targets
 from lab.errors import LabError
+from tests.conftest import Lab, tool
 
 
 def test_config_is_read_with_what_is_off() -> None:
@@ -80,6 +82,50 @@ def test_a_kernel_tells_which_systems_it_has() -> None:
 def test_unknown_flavour_lists_the_known_ones() -> None:
     with pytest.raises(LabError, match="unknown flavour fast: choose one of prod, debug"):
         build.find("fast")
+
+
+def test_nothing_of_the_callers_environment_is_in_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KCFLAGS", "LLVM", "CROSS_COMPILE", "KCONFIG_CONFIG", "GNUMAKEFLAGS", "O"):
+        monkeypatch.setenv(name, "1")
+    assert set(build._environment()) <= {"PATH", "HOME", "TMPDIR", "LC_ALL", *build.REPRODUCIBLE}
+
+
+MAKE = """\
+for word in "$@"; do case $word in O=*) objects=${word#O=};; esac; done
+echo "$*" >>$LOG
+mkdir -p $objects/include/config
+case "$*" in *allnoconfig*) cat $objects/gcma-all.config >$objects/.config;; esac
+touch $objects/vmlinux
+"""
+
+
+def test_an_image_is_made_anew_by_another_compiler_or_linker(
+    small_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, log = tmp_path / "bin", tmp_path / "log"
+    folder.mkdir()
+    tool(folder, "make", MAKE.replace("$LOG", str(log)))
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(build, "CONFIGS", tmp_path / "configs")
+    monkeypatch.setattr(build.paths, "require_space", lambda *_: None)
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/base.config").write_text("CONFIG_A=y\n")
+    flavour = build.Flavour("small", "", ("base",))
+
+    def made() -> list[str]:
+        log.write_text("")
+        build._build(flavour, targets.DEFAULT, small_lab.patched())
+        return [line.split()[-1] for line in log.read_text().splitlines()]
+
+    for name in ("gcc", "ld"):
+        tool(folder, name, f"echo {name} 1")
+    both = [f"KCONFIG_ALLCONFIG={small_lab.cache}", "vmlinux"]
+    assert [word.partition("/linux")[0] for word in made()] == both
+    assert made() == []
+    for name in ("gcc", "ld"):
+        tool(folder, name, f"echo {name} 2")
+        assert [word.partition("/linux")[0] for word in made()] == both
+        assert made() == []
 
 
 def test_first_compiler_error_is_shown() -> None:
