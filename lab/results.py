@@ -140,12 +140,16 @@ def parse(text: str) -> Result:
         raise LabError(f"this is not a result: {error}") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise LabError(f"this is not a result of schema {SCHEMA}")
-    raw["tables"] = [Table(**table) for table in raw["tables"]]
-    raw["plots"] = [
-        Plot(**{**plot, "lines": [Line(**line) for line in plot["lines"]]}) for plot in raw["plots"]
-    ]
-    raw["figures"] = [Figure(**figure) for figure in raw["figures"]]
-    return Result(**raw)
+    try:
+        raw["tables"] = [Table(**table) for table in raw["tables"]]
+        raw["plots"] = [
+            Plot(**{**plot, "lines": [Line(**line) for line in plot["lines"]]})
+            for plot in raw["plots"]
+        ]
+        raw["figures"] = [Figure(**figure) for figure in raw["figures"]]
+        return Result(**raw)
+    except (KeyError, TypeError) as error:
+        raise LabError(f"this is not a result: {error}") from None
 
 
 def write_file(path: Path, text: str) -> None:
@@ -180,4 +184,9 @@ def save(result: Result) -> None:
 def load(name: str) -> Result | None:
     """The latest result of an evaluation, if there is one."""
     path = folder() / f"{name}.json"
-    return parse(path.read_text()) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return parse(path.read_text(errors="replace"))
+    except LabError as error:
+        raise LabError(f"{path}: {error.message}: remove it, or take it afresh") from None

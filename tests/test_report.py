@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cli, figures, paths, plots, present, report, results
+from lab import cli, evals, figures, paths, plots, present, report, results, setup
 from lab.errors import LabError
 from lab.figures import Promise
 from lab.results import Figure, KernelId, Line, Outcome, Plot, Result, Run, Table
@@ -118,7 +118,9 @@ def test_result_ends_in_its_figures() -> None:
     assert list(first) == ["name", "value", "unit", "must", "aim", "holds"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 0}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 0}', '{"schema": 1}', '{"schema": 1, "tables": [{"x": 1}]}']
+)
 def test_what_is_no_result_is_refused(text: str) -> None:
     with pytest.raises(LabError, match="not a result"):
         results.parse(text)
@@ -188,6 +190,31 @@ def test_report_without_results_says_what_to_run(
     monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
     assert cli.main(["report", str(tmp_path / "r.html")]) == 1
     assert "nothing was measured yet" in capsys.readouterr().err
+
+
+def test_broken_result_in_the_cache_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    (results.folder() / "size.json").write_bytes(b"\xff")
+    for command in (["report", str(tmp_path / "r.html")], ["figures"]):
+        assert cli.main(command) == 1
+        assert f"{tmp_path}/results/size.json: this is not a result" in capsys.readouterr().err
+
+
+def test_result_is_written_though_nobody_reads_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(_: Result) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(setup, "install_packages", lambda: None)
+    monkeypatch.setattr(evals, "run", lambda _: sample())
+    monkeypatch.setattr(present, "show", gone)
+    assert cli.main(["eval", "size", "--json", str(tmp_path / "r.json")]) == 1
+    assert results.parse((tmp_path / "r.json").read_text()) == sample()
+    assert "Broken pipe" in capsys.readouterr().err
 
 
 def test_report_replaces_no_file_that_is_not_one(
