@@ -48,6 +48,8 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --exact --disk 64M -- true", "an exact guest has no disks"),
         ("run --exact --swap 64M -- true", "an exact guest has no disks"),
         ("run --exact --share /tmp -- true", "an exact guest has no disks and shares nothing"),
+        ("run --timeout 0 -- true", "a time limit of 0 s"),
+        ("run --timeout nan -- true", "a time limit of nan s"),
         ("run", "nothing to run"),
         ("run --flavour fast -- true", "unknown flavour fast"),
         ("build fast", "unknown flavour fast"),

@@ -24,6 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not args.command:
         raise LabError("nothing to run: ./gcma run -- COMMAND")
+    if not args.timeout > 0:  # nan is not either
+        raise LabError(f"a time limit of {args.timeout:g} s: no guest ends within it")
     wanted, extra, share = guest.machine_of(args), guest.storage_of(args), guest.share_of(args)
     if args.exact and (extra.has_disks or share):
         raise LabError("an exact guest has no disks and shares nothing: real I/O is not repeatable")
