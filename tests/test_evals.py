@@ -241,6 +241,13 @@ def test_what_is_avoided_of_files_and_of_memory_is_told_apart() -> None:
     assert both.avoided(pair, load.name, loads.FIRST, loads.swap_ins) == pytest.approx(20)
 
 
+def test_two_that_read_more_than_with_none_are_no_two_that_avoid_reads() -> None:
+    assert both.kept(40, 50) == pytest.approx(0.8)
+    assert (both.kept(-20, -10), both.kept(-10, -10), both.kept(0, 0)) == (0, 1, 1)
+    reads = {loads.NONE: 100.0, loads.GCMA: 140.0, loads.MORE: 100.0}
+    assert tenancy._avoided(reads, loads.GCMA, loads.MORE) == 0
+
+
 def test_writes_avoided_are_those_of_the_same_sequence() -> None:
     load = swapped.LOADS[0]
 

@@ -184,6 +184,8 @@ def test_nothing_read_is_as_much_as_nothing() -> None:
     assert loads.ratio(1, 0) == float("inf")
     zero = measured(NONE, 0)
     assert loads.avoided(zero, zero, zero) == 100
+    # more memory is of no use, and gcma does harm
+    assert loads.avoided(zero, measured(GCMA, 9), zero) == 0
     assert Measured(LOAD, FIRST, NONE, [[Cost(0, 0, 0, 0, 0)]]).spread(loads.sectors) == 0
 
 

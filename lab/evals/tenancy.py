@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lab import workloads
 from lab.guests import Guest, Kernels, Output, run_all
-from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH, ratio
+from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH, of_possible, ratio
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
@@ -170,8 +170,7 @@ def _run(output: Output) -> Run:
 
 def _avoided(reads: Mapping[str, float], variant: str, best: str) -> float:
     """Of the reads that `best` avoids, those that `variant` avoids, in percent."""
-    possible = reads[NONE] - reads[best]
-    return 100 * (reads[NONE] - reads[variant]) / possible if possible > 0 else 100.0
+    return of_possible(reads[NONE], reads[variant], reads[best])
 
 
 def _share(reads: Mapping[str, float], variant: str) -> Cell:
