@@ -27,7 +27,7 @@ from lab.evals import (
     zsmalloc,
 )
 from lab.machine import Machine
-from lab.measure import BenchSample, Event
+from lab.measure import Allocation, BenchSample, Event
 from tests.conftest import Lab
 
 BOOTED = BootResult(
@@ -216,6 +216,18 @@ def test_the_camera_shows_what_the_area_holds(
     assert (shots.photos, shots.failed) == ([1500, 2500], 1)
     assert (shots.sectors_read, shots.pages_swapped_in) == (16, 7)
     assert (shots.use, shots.tenants) == (use, tenants)
+
+
+def test_photos_and_allocations_that_were_not_seen_are_missed() -> None:
+    def shots(photos: int, failed: int, allocations: int) -> camera.Shots:
+        seen = [Allocation(1013, 5.0, ok=True)] * allocations
+        return camera.Shots([1.0] * photos, failed, seen, 0, 0, 0.0, {})
+
+    camera.check("gcma", shots(camera.PHOTOS, 0, 4 * camera.PHOTOS))
+    camera.check("movable", shots(camera.PHOTOS, 2, 4 * camera.PHOTOS - 8))
+    for lacking in (shots(29, 0, 120), shots(30, 0, 119), shots(0, 0, 0)):
+        with pytest.raises(LabError, match=r"gcma: .* of 30 photos"):
+            camera.check("gcma", lacking)
 
 
 def test_photos_are_taken_beside_files_and_beside_applications_that_are_switched() -> None:

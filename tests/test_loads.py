@@ -9,6 +9,7 @@ import pytest
 from lab import figures, guests, loads, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
+from lab.errors import LabError
 from lab.evals import contention
 from lab.loads import FIRST, GCMA, GENERATIONS, MORE, NONE, Cost, Load, Measured, Setting
 from lab.machine import Machine
@@ -220,6 +221,14 @@ def test_locks_of_one_kind_are_one() -> None:
         "xa->xa_lock": contention.Lock(70.0, 910.0),
         "g->lock": contention.Lock(44.5, 600.25),
     }
+
+
+def test_a_lock_that_nobody_took_is_not_one_that_nobody_waits_for() -> None:
+    guest = guests.Guest("2 CPUs", cast("Kernel", None), Machine(policy="gcma"), "")
+    contention.check(guest, {"stores": contention.READS, "loads": contention.READS // 2})
+    contention.check(replace(guest, machine=Machine(policy="none")), {})
+    with pytest.raises(LabError, match="only 9 stores"):
+        contention.check(guest, {"stores": 9, "loads": 9})
 
 
 def test_what_is_less_than_a_request_is_no_ratio() -> None:

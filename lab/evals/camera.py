@@ -12,12 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lab import measure, paths, stats, workloads
+from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import POLICIES, Disk, Machine
 from lab.measure import Allocation
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
 PHOTOS = 30
+BUFFERS = 4  # of a photo, an allocation each
 AREA_MIB = 128
 MEMORY_MIB = 384
 FILES_MIB = 512
@@ -29,7 +31,7 @@ CARD_BYTES_PER_SECOND = 40_000_000  # an SD card, as the papers' boards have
 
 SHOT = (
     "v4l2-ctl -d /dev/video0 --set-fmt-video=width=1920,height=1080"
-    " --stream-mmap=4 --stream-count=1"
+    f" --stream-mmap={BUFFERS} --stream-count=1"
 )
 
 SETUP = f"""\
@@ -184,6 +186,16 @@ def _shots(output: Output, policy: str) -> Shots:
     )
 
 
+def check(name: str, shots: Shots) -> None:
+    """Raise a LabError if not all was seen: what is lost may be what took longest."""
+    taken = len(shots.photos) - shots.failed
+    if len(shots.photos) != PHOTOS or len(shots.allocations) < BUFFERS * taken:
+        raise LabError(
+            f"{name}: {len(shots.photos)} of {PHOTOS} photos, and {len(shots.allocations)}"
+            f" allocations of {BUFFERS * taken} at least"
+        )
+
+
 def _run(output: Output, shots: Shots) -> Run:
     samples = {"photo, ms": shots.photos, "allocation, us": shots.microseconds}
     counters = {
@@ -212,6 +224,8 @@ def _latency_table(title: str, by_policy: Mapping[str, tuple[Sequence[float], in
 
 def _outcome(outputs: Mapping[str, Output]) -> Outcome:
     by_policy = {policy: _shots(output, policy) for policy, output in outputs.items()}
+    for policy, shots in by_policy.items():
+        check(policy, shots)
     photos = {policy: (shots.photos, shots.failed) for policy, shots in by_policy.items()}
     allocations = {
         policy: (shots.microseconds, shots.failed_allocations)
