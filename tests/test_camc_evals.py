@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, plots
+from lab import build, figures, plots
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.dram.boards import BOARDS, DDR3, Board
@@ -98,6 +98,16 @@ def test_pages_in_the_wrong_place_break_the_shape(
     results = simulate(monkeypatch, DDR3, cases, swap)
     assert camc_isolation.ordered(results, streams, 4) == ordered
     assert (camc_isolation.from_alone(results, streams, 4) < 2) == alone
+
+
+def test_a_model_in_which_nobody_is_in_anybodys_way_is_found_out() -> None:
+    measured = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
+    told = {case: camc_isolation.Told(measured, [measured]) for case in camc_isolation.cases()}
+    values = camc_isolation.values([told])
+    promises = {promise.name: promise for promise in figures.read()}
+    holds = {name: promises[name].judge(value).holds for name, value in values.items()}
+    assert holds["camc-isolation-order"] and holds["camc-isolation-alone"]
+    assert holds["camc-isolation-same"] is False
 
 
 def test_one_color_costs_a_task_that_waits_for_several_accesses_its_throughput(
