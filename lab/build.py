@@ -114,6 +114,7 @@ class Kernel:
     objects: Path
     config: Mapping[str, str]
     target: Target = targets.DEFAULT
+    series: str = ""  # digest of what was laid over Linux when it was built
 
     @property
     def image(self) -> Path:
@@ -161,7 +162,7 @@ def _build(flavour: Flavour, target: Target, src: source.Tree) -> Kernel:
     refused = missing_symbols(read_config(text), config)
     if refused:
         raise LabError(f"the {name} configuration lost {', '.join(refused)}")
-    kernel = Kernel(flavour, src.release, objects, config, target)
+    kernel = Kernel(flavour, src.release, objects, config, target, _digest(src.series))
     key = _key((objects / ".config").read_text(), src.key, tools)
     stamp = objects / STAMP
     if not (stamp.exists() and stamp.read_text() == key and kernel.image.exists()):
@@ -169,6 +170,16 @@ def _build(flavour: Flavour, target: Target, src: source.Tree) -> Kernel:
         _compile(flavour, make)
         stamp.write_text(key)
     return kernel
+
+
+def _digest(series: source.Series) -> str:
+    """Of the patches, in order, and the new files."""
+    digest = hashlib.sha256()
+    for patch in series.patches:
+        digest.update(patch.text.encode())
+    for path in series.files.values():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def load(name: str, objects: Path, target: Target = targets.DEFAULT) -> Kernel:

@@ -90,6 +90,7 @@ def _section(result: Result) -> str:
         for plot in result.plots
     )
     when = f"{escape(result.taken)}, kernel {escape(', '.join(result.kernels) or 'none')}"
+    when += "".join(f", {name} {escape(value[:60])}" for name, value in result.host.items())
     return (
         f'<section id="{result.name}"><h2>{escape(result.name)}</h2>\n'
         f'<p>{escape(result.title)}</p><p class="note">{when}</p>\n'

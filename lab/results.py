@@ -106,6 +106,8 @@ class Result:
     name: str
     title: str
     taken: str  # UTC, ISO 8601
+    # what it was taken by and on: the same where two results may be compared
+    host: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     runs: Sequence[Any]
     tables: Sequence[Table]
     plots: Sequence[Plot]
@@ -122,10 +124,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def make(name: str, title: str, outcome: Outcome, figures: Sequence[Figure]) -> Result:
+def make(
+    name: str,
+    title: str,
+    outcome: Outcome,
+    figures: Sequence[Figure],
+    host: Mapping[str, str] | None = None,
+) -> Result:
     runs = [asdict(run) for run in outcome.runs]
     # through JSON once, so that a fresh result and a stored one are the same thing
-    made = Result(SCHEMA, name, title, now(), runs, outcome.tables, outcome.plots, figures)
+    made = Result(
+        *(SCHEMA, name, title, now(), runs, outcome.tables, outcome.plots, figures),
+        host=host or {},
+    )
     return parse(to_json(made))
 
 

@@ -2,11 +2,12 @@
 """Fragments, and what a configuration must keep of them."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from lab import build, systems, targets
+from lab import build, guests, source, systems, targets
 from lab.errors import LabError
 from tests.conftest import Lab, tool
 
@@ -99,33 +100,56 @@ touch $objects/vmlinux
 """
 
 
-def test_an_image_is_made_anew_by_another_compiler_or_linker(
-    small_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, log = tmp_path / "bin", tmp_path / "log"
+@dataclass(frozen=True)
+class Builds:
+    """Of a kernel in miniature, by tools that only tell what they would do."""
+
+    lab: Lab
+    tools: Path
+    log: Path
+
+    def build(self, tree: source.Tree) -> build.Kernel:
+        self.log.write_text("")
+        flavour = build.Flavour("small", "", ("base",))
+        return build._build(flavour, targets.DEFAULT, tree)
+
+
+@pytest.fixture
+def builds(small_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
+    folder, log, configs = (tmp_path / name for name in ("bin", "log", "configs"))
     folder.mkdir()
+    configs.mkdir()
+    (configs / "base.config").write_text("CONFIG_A=y\n")
     tool(folder, "make", MAKE.replace("$LOG", str(log)))
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(build, "CONFIGS", tmp_path / "configs")
-    monkeypatch.setattr(build.paths, "require_space", lambda *_: None)
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs/base.config").write_text("CONFIG_A=y\n")
-    flavour = build.Flavour("small", "", ("base",))
-
-    def made() -> list[str]:
-        log.write_text("")
-        build._build(flavour, targets.DEFAULT, small_lab.patched())
-        return [line.split()[-1] for line in log.read_text().splitlines()]
-
     for name in ("gcc", "ld"):
         tool(folder, name, f"echo {name} 1")
-    both = [f"KCONFIG_ALLCONFIG={small_lab.cache}", "vmlinux"]
-    assert [word.partition("/linux")[0] for word in made()] == both
-    assert made() == []
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(build, "CONFIGS", configs)
+    monkeypatch.setattr(build.paths, "require_space", lambda *_: None)
+    return Builds(small_lab, folder, log)
+
+
+def test_an_image_is_made_anew_by_another_compiler_or_linker(builds: Builds) -> None:
+    def made() -> list[str]:
+        builds.build(builds.lab.patched())
+        words = (line.split()[-1] for line in builds.log.read_text().splitlines())
+        return [word.partition("=")[0] for word in words]
+
+    both = ["KCONFIG_ALLCONFIG", "vmlinux"]
+    assert (made(), made()) == (both, [])
     for name in ("gcc", "ld"):
-        tool(folder, name, f"echo {name} 2")
-        assert [word.partition("/linux")[0] for word in made()] == both
-        assert made() == []
+        tool(builds.tools, name, f"echo {name} 2")
+        assert (made(), made()) == (both, [])
+
+
+def test_a_kernel_is_known_by_what_it_was_made_of(builds: Builds) -> None:
+    kernel = builds.build(builds.lab.patched())
+    before = guests.kernel_id(kernel)
+    builds.lab.write("files/mm/gcma.c", "long gcma;\n")  # while it is measured
+    assert guests.kernel_id(kernel) == before
+    edited = guests.kernel_id(builds.build(builds.lab.patched()))
+    unpatched = guests.kernel_id(builds.build(builds.lab.pristine()))
+    assert len({of.series_sha256 for of in (before, edited, unpatched)}) == 3
 
 
 def test_first_compiler_error_is_shown() -> None:

@@ -111,6 +111,20 @@ def test_result_survives_its_file() -> None:
     assert results.parse(results.to_json(sample())) == sample()
 
 
+def test_result_tells_what_it_was_taken_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    # as compactfit's, which has no guest whose kernel would be told
+    monkeypatch.setattr(evals, "EVALS", {"size": lambda _: Outcome([], [], [], {})})
+    taken = evals.run("size")
+    assert taken == results.load("size")
+    assert re.fullmatch(r"\d+ x .+", taken.host["cpu"])
+    assert "QEMU" in taken.host["qemu"] and "gcc" in taken.host["gcc"]
+    assert taken.host["cpu"] in report.html([taken], [], "2026-01-02")
+    before = json.loads(results.to_json(taken))
+    del before["host"]
+    assert results.parse(json.dumps(before)) == replace(taken, host={})
+
+
 def test_result_ends_in_its_figures() -> None:
     raw = json.loads(results.to_json(sample()))
     assert list(raw)[-1] == "figures"
