@@ -170,8 +170,17 @@ def test_every_program_is_run() -> None:
 def test_a_round_names_programs_that_there_are() -> None:
     names = {path.stem for path in paths.SELFTESTS.glob("*/*.c")}
     for each in selftests.ROUNDS:
-        for pattern in each.programs:
+        for pattern in (*each.programs, *(each.on_slow or ()), *each.in_soak):
             assert fnmatch.filter(names, pattern), pattern
+
+
+def test_programs_for_data_races_are_there_and_run_on_that_kernel() -> None:
+    names = {path.stem for path in paths.SELFTESTS.glob("*/*.c")}
+    slow = build.Kernel(build.find("kcsan"), "6.12", Path(), {"CONFIG_KCSAN": "y"})
+    rounds = [each.on(slow, soak=False) for each in selftests.ROUNDS]
+    for name in tests.RACY:
+        assert name in names and any(each.runs(name) for each in rounds), name
+    assert selftests.LONGEST in names
 
 
 def test_programs_of_all_systems_are_built_side_by_side(
