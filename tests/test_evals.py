@@ -10,11 +10,12 @@ from typing import cast
 
 import pytest
 
-from lab import evals, figures, guests, loads, paths, process, source, systems, tenants
+from lab import evals, figures, guests, loads, measure, paths, process, source, systems, tenants
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.evals import (
+    alloc,
     alloc_cpus,
     both,
     camera,
@@ -187,8 +188,8 @@ def test_figures_of_the_rfcs_table_are_the_worst() -> None:
 
 def test_an_area_full_of_tenants_loses_one_with_each_page_allocated() -> None:
     pages = sum(rfc.SIZES)
-    assert rfc.held(ladder(1), {"revoked": pages // 2}) == pytest.approx(0.5, abs=1e-4)
-    assert rfc.held(ladder(1), {"pswpin": 7}) is None
+    assert measure.held(ladder(1), {"revoked": pages // 2}) == pytest.approx(0.5, abs=1e-4)
+    assert measure.held(ladder(1), {"pswpin": 7}) is None
 
 
 @pytest.mark.parametrize(
@@ -251,6 +252,18 @@ def test_what_is_avoided_of_files_and_of_memory_is_told_apart() -> None:
     }
     assert both.avoided(pair, load.name, loads.FIRST, loads.sectors) == 75
     assert both.avoided(pair, load.name, loads.FIRST, loads.swap_ins) == pytest.approx(20)
+
+
+def test_an_area_that_is_in_use_by_nobody_is_not_under_load() -> None:
+    def guest(revoked: str) -> guests.Output:
+        counted = {"area before": f"stores 0\nloads 0\n{revoked.format(5)}"}
+        counted["area after"] = f"stores 9\nloads 7\n{revoked.format(55)}"
+        return output({"loaded": "1 385 9 1\n" * 40 + "20 385 9 1\n" * 3, **counted})
+
+    table = alloc.load_table({"none": guest(""), "gcma": guest("revoked {}\n")})
+    assert table.rows == [["none", 9, 7, None], ["gcma", 9, 7, 50.0]]
+    with pytest.raises(LabError, match="gcma: no page that was allocated under load"):
+        alloc.load_table({"gcma": guest("revoked 5\n")})
 
 
 def test_two_that_read_more_than_with_none_are_no_two_that_avoid_reads() -> None:
