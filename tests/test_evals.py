@@ -10,7 +10,19 @@ from typing import cast
 
 import pytest
 
-from lab import evals, figures, guests, loads, measure, paths, process, source, systems, tenants
+from lab import (
+    evals,
+    figures,
+    guests,
+    loads,
+    measure,
+    paths,
+    process,
+    source,
+    systems,
+    tenants,
+    workloads,
+)
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -96,6 +108,18 @@ def test_no_guest_outlives_an_error_or_an_interrupt(
         names = ("long", "fails", "never begins")
         guests.run_all("x", [guests.Guest(n, kernel, Machine(), "") for n in names], 1)
     assert time.monotonic() - begin < 60
+
+
+def test_a_program_of_guests_is_made_anew_by_another_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    source = tmp_path / "program.c"
+    source.write_text("int main(void) { return 0; }\n")
+    once = workloads.compiled(source)
+    assert workloads.compiled(source) == once
+    monkeypatch.setattr(workloads, "_toolchain", lambda: b"gcc 99")
+    assert workloads.compiled(source) != once
 
 
 def test_gap_begins_at_the_last_event_before_its_end() -> None:
