@@ -223,6 +223,21 @@ def test_pages_of_a_first_run_are_those_that_come_out_of_files() -> None:
         camc_purity.first_counts(output, "b")
 
 
+def test_colors_that_a_set_got_and_swap_that_was_used_are_told() -> None:
+    names = camc_purity.names()
+    sections = {name: f"colors {2 + at}\nlooks 9\nstatus 0\n" for at, name in enumerate(names)}
+    sections |= {f"{name}, swapped": f"pswpin {7 * at}\n" for at, name in enumerate(names)}
+    told = printed(**sections)
+    assert list(camc_purity.colors_had(told).values()) == list(range(2, 2 + len(names)))
+    assert list(camc_purity.swap_ins(told).values()) == [0, *[7] * (len(names) - 1)]
+    swapping = next(name for name in names if name.endswith("swapping"))
+    still = {f"{name}, swapped": "pswpin 5\n" for name in names}
+    with pytest.raises(LabError, match=f"{swapping}: nothing was swapped in"):
+        camc_purity.swap_ins(printed(**{**sections, **still}))
+    with pytest.raises(LabError, match="gcc had 0 of the 2 colors"):
+        camc_purity.colors_had(printed(**{**sections, "gcc": "colors 0\n"}))
+
+
 def test_swap_that_was_not_used_shows_nothing() -> None:
     pages = camc_purity.SWAP_PAGES
     right = f"right {pages - 5}\nwrong 5\npswpin "
