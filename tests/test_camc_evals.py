@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, figures, plots
+from lab import build, figures, plots, process
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.dram.boards import BOARDS, DDR3, Board
@@ -15,7 +15,7 @@ from lab.dram.model import Batches, Job, Measured
 from lab.dram.patterns import CHASE, RANDOM
 from lab.dram.recording import NODE_MIB, NODES, Pages, Wanted
 from lab.errors import LabError
-from lab.evals import camc_isolation, camc_purity, camc_schedule
+from lab.evals import camc_irqs, camc_isolation, camc_purity, camc_schedule
 from lab.evals.camc_isolation import BANK, CONTROLLER, LOADS, PLACEMENTS, SAME, Case, Load
 from lab.guests import Guest, Output
 from lab.machine import Machine
@@ -198,6 +198,30 @@ def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
             assert {len(row) for row in table.rows} == {len(table.columns)}
         assert all("<svg" in plots.svg(plot) for plot in drawn)
         assert all("imulated" in words.title for words in (*tables, *drawn))
+
+
+# Interrupts
+
+TRACE = """\
+# tracer: nop
+#
+# entries-in-buffer/entries-written: {}/5   #P:1
+#
+  color-7 [000] d.... 1000: irq_disable: caller=rmqueue_bulk+0x1/0x9 parent=rmqueue_bulk+0x2/0x9
+  color-7 [000] d.... 1700: irq_enable: caller=rmqueue_bulk+0x3/0x9 parent=rmqueue_bulk+0x4/0x9
+"""
+
+
+@pytest.mark.parametrize(("entries", "status"), [(5, 0), (4, 1)])
+def test_the_longest_section_is_told_if_no_event_is_lost(
+    entries: int, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "longest").write_text(camc_irqs.LONGEST)
+    (tmp_path / "trace").write_text(TRACE.format(entries))
+    awk = ["busybox", "awk", "-f", str(tmp_path / "longest"), str(tmp_path / "trace")]
+    answer = process.run(awk, check=False)
+    assert answer.returncode == status
+    assert camc_irqs.longest(answer.stdout) == {"rmqueue_bulk": (1, 700)}
 
 
 # Purity
