@@ -255,6 +255,12 @@ def test_photos_and_allocations_that_were_not_seen_are_missed() -> None:
             camera.check("gcma", lacking)
 
 
+def test_photos_beside_a_job_are_counted() -> None:
+    assert camera.taken_beside("gcma", "1\n0\n1\n1\n") == (3, 1)
+    with pytest.raises(LabError, match="gcma: no photo was tried"):
+        camera.taken_beside("gcma", "")
+
+
 def test_photos_are_taken_beside_files_and_beside_applications_that_are_switched() -> None:
     for load, words in ((camera.FILES, ("job mix",)), (camera.SWAP, ("swapon", "memory apps"))):
         text = load.setup + load.background + load.timed

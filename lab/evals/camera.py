@@ -291,13 +291,26 @@ sync
 section alone
 @warm_up@
 @alone@
-(while :; do {SHOT} >/dev/null 2>&1; sleep 0.5; done) &
+(while :; do
+	{SHOT} >/tmp/shot 2>&1 && grep -q '<' /tmp/shot && echo 1 || echo 0
+	sleep 0.5
+done >/tmp/shots) &
 section camera
 snapshot before
 section camera
 @beside@
 snapshot after
+section shots
+cat /tmp/shots
 """
+
+
+def taken_beside(policy: str, shots: str) -> tuple[int, int]:
+    """Photos that were taken beside the job, and that failed."""
+    taken, failed = (shots.split().count(ok) for ok in "10")
+    if not taken + failed:
+        raise LabError(f"{policy}: no photo was tried beside the job")
+    return taken, failed
 
 
 def _background(kernels: Kernels, load: Load, what: str) -> Outcome:
@@ -316,25 +329,35 @@ def _background(kernels: Kernels, load: Load, what: str) -> Outcome:
     }
     base = rate["none"][0]
     states = ("alone", "with the camera")
-    rows: list[list[Cell]] = [
-        [policy, *(value / base for value in values), 100 * (1 - values[1] / values[0])]
-        for policy, values in rate.items()
-    ]
+    taken = {policy: taken_beside(policy, output["shots"]) for policy, output in outputs.items()}
+    rows: list[list[Cell]] = []
+    for policy, values in rate.items():
+        row: list[Cell] = [policy, *(value / base for value in values)]
+        rows.append([*row, 100 * (1 - values[1] / values[0]), *taken[policy]])
     bars = [
         Line(policy, [(float(x), value / base) for x, value in enumerate(values)])
         for policy, values in rate.items()
     ]
     return Outcome(
         [
-            output.run(counters={"rate alone": rate[p][0], "rate": rate[p][1]})
+            output.run(
+                counters={
+                    "rate alone": rate[p][0],
+                    "rate": rate[p][1],
+                    "photos": taken[p][0],
+                    "photos failed": taken[p][1],
+                }
+            )
             for p, output in outputs.items()
         ],
         [
             Table(
                 f"Speed of {what}",
-                ("policy", *states, "lost, %"),
+                ("policy", *states, "lost, %", "photos taken", "failed"),
                 rows,
-                "Relative to the job alone with policy none.",
+                "Relative to the job alone with policy none. A photo begins half a second after"
+                " the one before ended: who takes long for one, or gets none, takes less from the"
+                " job.",
             )
         ],
         [Plot("Speed of the background job", "bars", "", "relative", bars, groups=states)],
