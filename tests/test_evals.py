@@ -143,7 +143,8 @@ def output(sections: dict[str, str]) -> guests.Output:
 def test_killed_groups_are_counted_and_the_most_kernel_memory_told() -> None:
     killed = output(
         {
-            "kernel": "kernel 100\nKilled\nkernel 700\nkernel 300\n",
+            "kernel": "kernel 100\nKilled\nreader ended with 137\nkernel 700\nkernel 300\n"
+            "reader ended with 1\n",
             "events": "low 0\noom 3\noom_kill 2\noom_group_kill 0\n",
             "stat": "anon 4\nworkingset_nodereclaim 0\n",
             "peak": "peak 900\n",
@@ -151,7 +152,11 @@ def test_killed_groups_are_counted_and_the_most_kernel_memory_told() -> None:
         }
     )
     fate = memcg.read(killed)
-    assert fate == memcg.Fate(oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0, tenants=30)
+    assert fate == memcg.Fate(
+        oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0, tenants=30, failed=1
+    )
+    with pytest.raises(LabError, match="a guest: the readers had no memory"):
+        memcg.read(replace(killed, sections={**killed.sections, "kernel": "Killed\n"}))
     spared = replace(fate, oom_kills=0, kernel=350)
     few, many, below = (load.name for load in memcg.LOADS)
     fates = {
