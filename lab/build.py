@@ -279,6 +279,7 @@ def _key(*inputs: str) -> str:
 # Compilation
 
 CHANGES_SECONDS = 20  # one changed mm file and the link
+GRACE_SECONDS = 10  # for make to remove what is half written, which it would take for whole
 
 
 def _environment() -> dict[str, str]:
@@ -304,7 +305,11 @@ def _compile(flavour: Flavour, make: Make) -> None:
         console.progress(title, total, expected, at_most=changes_only) as step,
         log.open("wb") as copy,
         process.started(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_environment(),
+            grace=GRACE_SECONDS,
         ) as child,
     ):
         step.update(done)

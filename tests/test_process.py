@@ -2,6 +2,7 @@
 """Commands run to their end."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -53,3 +54,26 @@ def test_words_that_are_no_text_do_not_hide_the_error() -> None:
     with pytest.raises(LabError) as caught:
         process.run(["sh", "-c", r"printf '\377 bad' >&2; exit 1"])
     assert "bad" in caught.value.detail
+
+
+MAKEFILE = """\
+target:
+	@echo half >target; echo begun; sleep 60; echo whole >target
+"""
+
+
+@pytest.mark.parametrize(("grace", "left"), [(0, True), (20, False)])
+def test_make_removes_what_is_half_written_if_it_has_the_time(
+    grace: float, left: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    start = time.monotonic()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        process.started(["make"], cwd=tmp_path, stdout=subprocess.PIPE, grace=grace) as child,
+    ):
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"begun\n"
+        raise KeyboardInterrupt
+    assert time.monotonic() - start < 30
+    assert (tmp_path / "target").exists() == left
