@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cli, evals, figures, paths, plots, present, report, results, setup
+from lab import cli, evals, figures, guests, paths, plots, present, report, results, setup
 from lab.errors import LabError
 from lab.figures import Promise
 from lab.results import Figure, KernelId, Line, Outcome, Plot, Result, Run, Table
@@ -123,6 +123,19 @@ def test_result_tells_what_it_was_taken_by(tmp_path: Path, monkeypatch: pytest.M
     before = json.loads(results.to_json(taken))
     del before["host"]
     assert results.parse(json.dumps(before)) == replace(taken, host={})
+
+
+def test_nothing_is_measured_for_a_result_that_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hours(_: guests.Kernels) -> Outcome:
+        raise AssertionError("must be refused before this")
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(evals, "EVALS", {"size": hours})
+    monkeypatch.setattr(evals, "RESULT_MB", 999_999_999)
+    with pytest.raises(LabError, match="no space: the result of size needs"):
+        evals.run("size")
 
 
 def test_result_ends_in_its_figures() -> None:

@@ -45,6 +45,7 @@ from lab.evals import (
 from lab.guests import Kernels
 from lab.results import Outcome, Result
 
+RESULT_MB = 50  # a large one is 5
 SOURCES = {".py", ".c", ".h", ".hpp", ".rs", ".txt"}  # of programs that measure and are measured
 
 # In the order of the report
@@ -119,6 +120,7 @@ def run(name: str) -> Result:
     """Take an evaluation afresh and keep its result."""
     find(name)
     promises = figures.read()
+    paths.require_space(results.folder(), RESULT_MB, f"the result of {name}")
     taken_by = host()  # before anybody edits what is measured
     outcome = EVALS[name](cache(build.build))
     judged = figures.judged(name, outcome.values, promises)
