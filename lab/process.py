@@ -41,9 +41,9 @@ def started(
     env: Mapping[str, str] | None = None,
     grace: float = 0,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a session of its own; if it still runs at the end it is killed.
+    """Start a command in a session of its own; whatever is left of that at the end is killed.
 
-    It is asked to end first, and has so many seconds of grace for it.
+    The command is asked to end first, and has so many seconds of grace for it.
     """
     console.show_command(command)
     try:
@@ -67,7 +67,7 @@ def started(
             if grace:
                 _ask(child, grace)
         finally:  # nobody waits who interrupts once more
-            _kill(child)
+            _kill(child, and_rest=True)
 
 
 def run(
@@ -120,8 +120,9 @@ def _ask(child: subprocess.Popen[bytes], seconds: float) -> None:
             child.wait(seconds)
 
 
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
+def _kill(child: subprocess.Popen[bytes], *, and_rest: bool = False) -> None:
+    """The command and what it started; the rest of that too, if it has ended itself already."""
+    if and_rest or child.poll() is None:
         with suppress(ProcessLookupError):  # another thread has just waited for it
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()

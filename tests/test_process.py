@@ -50,6 +50,26 @@ def test_a_command_that_takes_too_long_is_killed_with_its_children() -> None:
     assert caught.value.detail == "sh did not end within 0.3 s"
 
 
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_a_command_leaves_behind_does_not_outlive_us() -> None:
+    command = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!"]
+    with process.started(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        left = int(child.stdout.readline())
+        child.wait()
+        assert _runs(left)
+    end = time.monotonic() + 10
+    while _runs(left):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_words_that_are_no_text_do_not_hide_the_error() -> None:
     with pytest.raises(LabError) as caught:
         process.run(["sh", "-c", r"printf '\377 bad' >&2; exit 1"])
