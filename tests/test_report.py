@@ -182,6 +182,20 @@ def test_verdicts() -> None:
     ]
 
 
+def test_a_figure_that_was_to_be_measured_and_was_not_misses() -> None:
+    promises = [*PROMISES, Promise("e-maybe", "", "", "sample", "lower", 1, optional=True)]
+    judged = figures.judged("sample", {"b-share": 80.0}, promises)
+    assert [figure.holds for figure in judged] == [False, True, None, None]
+    taken = replace(sample(), figures=judged)
+    later = [*promises, Promise("f-new", "promised since", "", "sample", "lower", must=1)]
+    verdicts = [figures.verdict(each) for each in figures.standings(later, {"sample": taken})]
+    assert verdicts == ["FAILS", "holds", "not taken", "not taken", "not taken", "not taken"]
+
+
+def test_what_is_promised_can_be_taken() -> None:
+    assert {promise.eval for promise in figures.read()} <= set(evals.EVALS)
+
+
 def test_a_figure_that_misses_says_why() -> None:
     slow = figures.Promise("slow", "time", "s", "sample", "lower", must=1, why="two copies")
     for value, text in ((2.0, "time. Why not: two copies"), (1.0, "time"), (None, "time")):
