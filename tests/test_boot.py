@@ -138,6 +138,14 @@ def test_guest_that_ends_in_its_script_does_not_boot_again(booted: list[boot.Boo
         boot.system(KERNEL, Machine(), "true").check()
 
 
+@pytest.mark.parametrize(("began", "status"), [(True, None), (False, 0)])
+def test_script_that_may_not_run_twice_does_not(
+    began: bool, status: int | None, booted: list[boot.BootResult]
+) -> None:
+    booted += [result(signal=signal.SIGSEGV, status=None, began=began), result()]
+    assert boot.system(KERNEL, Machine(), "true", twice=False).status == status
+
+
 def test_guest_that_somebody_killed_does_not_boot_again(booted: list[boot.BootResult]) -> None:
     booted += [result(signal=signal.SIGKILL, status=None), result()]
     with pytest.raises(LabError, match="QEMU died of signal 9"):

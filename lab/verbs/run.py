@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     listener = None if args.json else _echo
     with boot.scratch() as folder:
         machine, prepare = extra.attached(wanted, folder)
-        boot_way = boot.exact if args.exact else partial(boot.system, share=share)
+        lasting = bool(extra.image or share)  # what the script does to them stays
+        system = partial(boot.system, share=share, twice=not lasting)
+        boot_way = boot.exact if args.exact else system
         result = boot_way(
             kernel, machine, f"{prepare}{script}\n", timeout=args.timeout, listener=listener
         )
