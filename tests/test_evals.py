@@ -81,6 +81,18 @@ def test_belady_is_the_optimum(seed: int, frames: int) -> None:
     assert best == brute_force(steps, frames, frozenset())
 
 
+def test_the_memory_that_a_job_really_has_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guests, "kernel_id", lambda _: None)
+    disk = "252 0 disk {} 0 {} 0 0 0 0 0 0 0 0\n"
+    sections = {
+        "meminfo": "MemAvailable:     61234 kB\n",
+        "diskstats before": disk.format(1, 8),
+        "diskstats after": disk.format(3, 48),
+    }
+    counters = tenancy._run(output(sections)).counters
+    assert counters == {"sectors read": 40, "requests": 2, "available, KiB": 61234}
+
+
 def test_belady_counts_from_the_mark() -> None:
     trace = tenancy.read_trace("+a\n-a\n!\n+a\n+b\nnoise\n")
     assert trace.steps == [(True, 10), (False, 10), None, (True, 10), (True, 11)]

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lab import workloads
+from lab import measure, workloads
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH, of_possible, ratio
 from lab.machine import Machine
@@ -36,7 +36,8 @@ echo @generations@ >{SWITCH}
 @trace@
 job fill /disk {FILES_MIB} 1 >/dev/null
 [ ! -e {workloads.AREA}/admission ] || echo @admission@ >{workloads.AREA}/admission
-grep -E 'MemFree|MemAvailable' /proc/meminfo
+section meminfo
+grep MemAvailable /proc/meminfo
 job @job@ /disk {FILES_MIB} 2 {2 * PAGES} >/dev/null
 @mark@
 snapshot before
@@ -160,6 +161,8 @@ def _run(output: Output) -> Run:
     counters: dict[str, float] = {
         "sectors read": _sectors(output),
         "requests": _requests(output),
+        # CACHE_MIB is but meant
+        "available, KiB": measure.counters(output["meminfo"])["MemAvailable"],
     }
     area = output.gained("area", "before", "after") if "area before" in output.sections else {}
     for name in ("stores", "loads", "misses", "recycles", "refused_admission"):
