@@ -80,9 +80,13 @@ class BootResult:
 
 
 REPORT = re.compile(
-    r"Kernel panic - not syncing|\bBUG: |^WARNING: |Oops: |KASAN: "
+    r"Kernel panic - not syncing|\bBUG: |^WARNING: |Oops: |KASAN: |UBSAN: "
     r"|INFO: (?:task .* blocked|possible|rcu.* stall)|general protection fault"
-    r"|possible (?:circular|recursive) locking"
+    r"|possible (?:circular|recursive) locking|kernel BUG at |Unable to handle kernel "
+    r"|^BUG \S+ \("  # SLUB, of a slab cache
+    r"|pagealloc: (?:single bit error|memory corruption)"  # page poisoning: no warning, no panic
+    # lockdep looks at nothing from here on
+    r"|INFO: trying to register non-static key|turning off the locking correctness validator"
 )
 REPORT_LINES = 60
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?", flags=re.M)
@@ -264,18 +268,21 @@ def system(
     share: Path | None = None,
     timeout: float = 300,
     listener: Listener | None = None,
+    twice: bool = True,
 ) -> BootResult:
     """Run a shell script as root on the host's userland.
 
     `share` is a folder of the host that the script may write, at /run/gcma/share. `listener` gets
     the script's output as it comes. A guest that dies of QEMU's own mistake is booted again; one
-    whose CPUs stand still, once: what does so twice may be the kernel's.
+    whose CPUs stand still, once: what does so twice may be the kernel's. But not if the script had
+    begun that may not run `twice`, for it leaves something behind.
     """
     mistakes: list[str] = []
     while True:
         result = _system(kernel, machine, script, share=share, timeout=timeout, listener=listener)
         mistake = qemus_mistake(result)
         given_up = mistake == STANDING and mistake in mistakes
+        given_up |= result.began and not twice
         if not mistake or given_up or len(mistakes) == BOOTS - 1:
             return result
         mistakes.append(mistake)

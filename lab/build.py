@@ -114,6 +114,7 @@ class Kernel:
     objects: Path
     config: Mapping[str, str]
     target: Target = targets.DEFAULT
+    series: str = ""  # digest of what was laid over Linux when it was built
 
     @property
     def image(self) -> Path:
@@ -156,19 +157,29 @@ def _build(flavour: Flavour, target: Target, src: source.Tree) -> Kernel:
     objects.mkdir(parents=True, exist_ok=True)
     make = Make(target, src, objects)
     text = "".join(path.read_text() for path in fragments(flavour, target))
-    config = configure(text, make)
+    tools = _tools()
+    config = configure(text, make, tools)
     refused = missing_symbols(read_config(text), config)
     if refused:
         raise LabError(f"the {name} configuration lost {', '.join(refused)}")
-    kernel = Kernel(flavour, src.release, objects, config, target)
-    compiler = process.run(["gcc", "--version"])
-    key = _key((objects / ".config").read_text(), src.key, compiler.stdout)
+    kernel = Kernel(flavour, src.release, objects, config, target, _digest(src.series))
+    key = _key((objects / ".config").read_text(), src.key, tools)
     stamp = objects / STAMP
     if not (stamp.exists() and stamp.read_text() == key and kernel.image.exists()):
         stamp.unlink(missing_ok=True)
         _compile(flavour, make)
         stamp.write_text(key)
     return kernel
+
+
+def _digest(series: source.Series) -> str:
+    """Of the patches, in order, and the new files."""
+    digest = hashlib.sha256()
+    for patch in series.patches:
+        digest.update(patch.text.encode())
+    for path in series.files.values():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def load(name: str, objects: Path, target: Target = targets.DEFAULT) -> Kernel:
@@ -239,14 +250,14 @@ class Make:
         return process.run(self.command("-s", *targets), env=_environment(), failure=failure).stderr
 
 
-def configure(text: str, make: Make) -> dict[str, str]:
+def configure(text: str, make: Make, tools: str = "") -> dict[str, str]:
     """The symbols that the fragments ask for and nothing else, made again only if an input changed.
 
     What the tree does not know is left out: whoever minds compares.
     """
     dot_config = make.objects / ".config"
     stamp = make.objects / "gcma-config.key"
-    key = _key(text, make.src.key)
+    key = _key(text, make.src.key, tools)
     if not (stamp.exists() and stamp.read_text() == key and dot_config.exists()):
         stamp.unlink(missing_ok=True)
         all_config = make.objects / "gcma-all.config"
@@ -256,6 +267,11 @@ def configure(text: str, make: Make) -> dict[str, str]:
     return read_config(dot_config.read_text())
 
 
+def _tools() -> str:
+    """What configures and makes an image, beside what the lab tells it."""
+    return "".join(process.run([tool, "--version"]).stdout for tool in ("gcc", "ld"))
+
+
 def _key(*inputs: str) -> str:
     return hashlib.sha256("\0".join(inputs).encode()).hexdigest()
 
@@ -263,11 +279,12 @@ def _key(*inputs: str) -> str:
 # Compilation
 
 CHANGES_SECONDS = 20  # one changed mm file and the link
+GRACE_SECONDS = 10  # for make to remove what is half written, which it would take for whole
 
 
 def _environment() -> dict[str, str]:
-    # a caller's MAKEFLAGS or O= would leak into the kernel's make
-    kept = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "O")}
+    # a caller's MAKEFLAGS, KCFLAGS, LLVM, CROSS_COMPILE, ... would leak into the kernel's make
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
     return {**kept, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
@@ -288,7 +305,11 @@ def _compile(flavour: Flavour, make: Make) -> None:
         console.progress(title, total, expected, at_most=changes_only) as step,
         log.open("wb") as copy,
         process.started(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_environment(),
+            grace=GRACE_SECONDS,
         ) as child,
     ):
         step.update(done)

@@ -27,16 +27,22 @@ class Promise:
     must: float | None = None
     aim: float | None = None
     why: str = ""  # it misses, if it does
+    optional: bool = False  # there may be nothing that it is about
 
     def reached(self, limit: float | None, value: float | None) -> bool | None:
         if limit is None or value is None:
             return None
         return value <= limit if self.better == "lower" else value >= limit
 
-    def judge(self, value: float | None) -> Figure:
-        rounded = None if value is None else float(f"{value:.5g}")
+    def judge(self, value: float | None, *, taken: bool = False) -> Figure:
+        """The figure; if its evaluation was taken and has no value of what must be, that is a miss.
+
+        The value as it is: a stored one is judged again.
+        """
         holds = self.reached(self.must, value)
-        return Figure(self.name, rounded, self.unit, self.must, self.aim, holds)
+        if taken and value is None and self.must is not None and not self.optional:
+            holds = False
+        return Figure(self.name, value, self.unit, self.must, self.aim, holds)
 
 
 def read(path: Path = FILE) -> list[Promise]:
@@ -57,7 +63,7 @@ def judged(name: str, values: Mapping[str, float], promises: Sequence[Promise]) 
     unknown = set(values) - {promise.name for promise in mine}
     if unknown:
         raise LabError(f"figures.toml knows no figure {', '.join(sorted(unknown))} of {name}")
-    return [promise.judge(values.get(promise.name)) for promise in mine]
+    return [promise.judge(values.get(promise.name), taken=True) for promise in mine]
 
 
 @dataclass(frozen=True)
@@ -75,17 +81,18 @@ def standings(promises: Sequence[Promise], results: Mapping[str, Result]) -> lis
     for promise in promises:
         result = results.get(promise.eval)
         values = {figure.name: figure.value for figure in result.figures} if result else {}
-        figure = promise.judge(values.get(promise.name))
+        # older than the promise: not taken
+        figure = promise.judge(values.get(promise.name), taken=promise.name in values)
         kernel = ", ".join(result.kernels) if result else None
         latest.append(Standing(promise, figure, result.taken if result else None, kernel))
     return latest
 
 
 def verdict(standing: Standing) -> str:
-    if standing.figure.value is None:
-        return "not taken"
     if standing.figure.holds is False:
         return "FAILS"
+    if standing.figure.value is None:
+        return "not taken"
     if standing.promise.reached(standing.promise.aim, standing.figure.value):
         return "aim"
     return "holds" if standing.figure.holds else ""

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lab import boot, console, measure, paths, process, source, workloads
+from lab import boot, console, measure, process, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -81,12 +81,8 @@ class Output:
 def kernel_id(kernel: Kernel) -> KernelId:
     """What tells this kernel from all others."""
     config = "".join(f"{name}={value}\n" for name, value in sorted(kernel.config.items()))
-    series = source.read_series(paths.KERNEL)
-    added = hashlib.sha256()
-    for path in [*(patch.path for patch in series.patches), *series.files.values()]:
-        added.update(path.read_bytes())
     digest = hashlib.sha256(config.encode()).hexdigest()
-    return KernelId(kernel.release, kernel.flavour.name, digest, added.hexdigest())
+    return KernelId(kernel.release, kernel.flavour.name, digest, kernel.series)
 
 
 def _run(guest: Guest) -> Output:

@@ -61,8 +61,10 @@ class Summary:
 def parse(text: str) -> list[Case]:
     """The top-level cases of a KTAP text, kernel time stamps and foreign lines allowed.
 
-    A plan that was not fulfilled becomes a failed case: a program that dies half-way fails.
+    A plan that was not fulfilled becomes a failed case: a program that dies half-way fails. So does
+    one that had none: it may have told it at its end.
     """
+    planned = False
     pending: dict[int, list[Case]] = {}
     plans: dict[int, int] = {}
     notes: list[str] = []
@@ -72,6 +74,7 @@ def parse(text: str) -> list[Case]:
             depth = len(match["indent"])
             _close(pending, plans, depth + 1)
             plans[depth] = int(match["count"])
+            planned = planned or not depth
         elif match := RESULT.fullmatch(line):
             depth = len(match["indent"])
             children = _close(pending, plans, depth + 1)
@@ -79,7 +82,10 @@ def parse(text: str) -> list[Case]:
             notes = []
         elif line.strip().startswith("# "):
             notes.append(line.strip()[2:])
-    return _close(pending, plans, 0)
+    cases = _close(pending, plans, 0)
+    if cases and not planned:
+        cases.append(Case("(the plan)", passed=False, why="there was none"))
+    return cases
 
 
 def _close(pending: dict[int, list[Case]], plans: dict[int, int], depth: int) -> list[Case]:

@@ -369,13 +369,21 @@ def table(title: str, measured: Measurements, variants: Sequence[str], note: str
     return Table(title, columns, rows, f"{note} Time: 20 us a request, 1 ns an instruction.")
 
 
+def of_possible(none: float, cost: float, best: float) -> float:
+    """Of what `best` avoids, what is avoided, in percent.
+
+    Where it avoids nothing that is all, unless there is more than with none.
+    """
+    if none > best:
+        return 100 * (none - cost) / (none - best)
+    return 100.0 if cost <= none else 0.0
+
+
 def avoided(
     none: Measured, gcma: Measured, more: Measured, *, what: Callable[[Cost], float] = sectors
 ) -> float:
     """Of the reads that more memory avoids, those that gcma avoids, in percent."""
-    base = none.mean(what)
-    possible = base - more.mean(what)
-    return 100 * (base - gcma.mean(what)) / possible if possible > 0 else 100.0
+    return of_possible(none.mean(what), gcma.mean(what), more.mean(what))
 
 
 BLOCK = 8  # sectors: one of the filesystem's own that is read again or not is chance

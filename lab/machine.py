@@ -37,7 +37,8 @@ class Disk:
     readonly: bool = False
 
     def qemu_args(self, number: int) -> list[str]:
-        drive = f"file={self.path},if=none,id=d{number},format=raw"
+        path = str(self.path).replace(",", ",,")  # QEMU's way to have one in a value
+        drive = f"file={path},if=none,id=d{number},format=raw"
         if self.readonly:
             drive += ",readonly=on"
         if self.bytes_per_second:

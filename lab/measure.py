@@ -6,7 +6,7 @@ these is what some file of /proc, /sys or a program printed.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.errors import LabError
@@ -143,6 +143,12 @@ def costs(samples: Iterable[BenchSample]) -> list[float]:
 
 def failures(samples: Iterable[BenchSample]) -> int:
     return sum(not sample.ok for sample in samples)
+
+
+def held(ladder: Mapping[int, Sequence[BenchSample]], area: Mapping[str, int]) -> float | None:
+    """Of the pages that were allocated, those that held a tenant; None: there are no tenants."""
+    pages = sum(size * len(samples) for size, samples in ladder.items())
+    return area["revoked"] / pages if "revoked" in area else None
 
 
 def job(text: str) -> tuple[int, int]:

@@ -34,10 +34,16 @@ def show(result: Result) -> None:
         console.show(figures.table(mine))
 
 
-def write_report(path: Path, chosen: Sequence[Result]) -> None:
-    """A report of these results, with the figures that they yield; only over another page."""
+def check_report(path: Path) -> None:
+    """Refuse before the work what cannot be written after it."""
+    results.check_place(path)
     if path.is_file() and not path.read_bytes().startswith(report.DOCTYPE.encode()):
         raise LabError(f"{path} is no page and would be lost: name another file for the report")
+
+
+def write_report(path: Path, chosen: Sequence[Result]) -> None:
+    """A report of these results, with the figures that they yield; only over another page."""
+    check_report(path)
     by_name = {result.name: result for result in chosen}
     standings = [
         standing

@@ -39,8 +39,12 @@ def started(
     stderr: Stream = None,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    grace: float = 0,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a session of its own; whatever is left of it at the end is killed."""
+    """Start a command in a session of its own; whatever is left of that at the end is killed.
+
+    The command is asked to end first, and has so many seconds of grace for it.
+    """
     console.show_command(command)
     try:
         child = subprocess.Popen(
@@ -59,7 +63,11 @@ def started(
         yield child
     finally:
         del _running[child]
-        _kill(child)
+        try:
+            if grace:
+                _ask(child, grace)
+        finally:  # nobody waits who interrupts once more
+            _kill(child, and_rest=True)
 
 
 def run(
@@ -105,8 +113,16 @@ def abandon(pool: ThreadPoolExecutor, pending: Sequence[Future[Any]], group: str
         time.sleep(0.1)
 
 
-def _kill(child: subprocess.Popen[bytes]) -> None:
+def _ask(child: subprocess.Popen[bytes], seconds: float) -> None:
     if child.poll() is None:
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(child.pid, signal.SIGTERM)
+            child.wait(seconds)
+
+
+def _kill(child: subprocess.Popen[bytes], *, and_rest: bool = False) -> None:
+    """The command and what it started; the rest of that too, if it has ended itself already."""
+    if and_rest or child.poll() is None:
         with suppress(ProcessLookupError):  # another thread has just waited for it
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()

@@ -64,7 +64,13 @@ def machine(variant: str, content_mib: int, programs_mib: int = 0) -> Machine:
 
 def dirty(outputs: Iterable[Output]) -> int:
     """Pages found dirty in a rental area: each guest tells it at its end, `area end`."""
-    return sum(measure.counters(output["area end"]).get("slipped", 0) for output in outputs)
+    found = 0
+    for output in outputs:
+        counted = measure.counters(output["area end"])
+        if "slipped" not in counted and output.guest.machine.policy == "rental":
+            raise LabError(f"{output.guest.name}: its area does not count pages found dirty")
+        found += counted.get("slipped", 0)
+    return found
 
 
 def disk(output: Output, before: str, after: str) -> DiskStats:

@@ -37,6 +37,7 @@ details { margin-top: 14px; } summary { cursor: pointer; color: var(--soft); }
 code { font-size: 12px; overflow-wrap: anywhere; }
 """
 
+FIGURE_COLUMNS = ("what", "value", "must", "aim", "", "eval", "taken", "kernel")
 DOCTYPE = "<!DOCTYPE html>"
 SVG_LICENCE = "<!-- SPDX-License-Identifier: GPL-2.0-or-later -->"
 
@@ -63,7 +64,7 @@ def _figures(standings: Sequence[Standing]) -> str:
     if not standings:
         return ""
     rows = "".join(_standing(standing) for standing in standings)
-    head = "".join(f"<th>{name}</th>" for name in ("what", "value", "must", "aim", "", "eval"))
+    head = "".join(f"<th>{name}</th>" for name in FIGURE_COLUMNS)
     return (
         '<section id="figures"><h2>Figures</h2><div class="scroll">'
         f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div></section>\n"
@@ -80,7 +81,9 @@ def _standing(standing: Standing) -> str:
         f'<td class="number">{figures.number(figure.must)}</td>'
         f'<td class="number">{figures.number(figure.aim)}</td>'
         f'<td class="{kind}">{verdict}</td>'
-        f'<td><a href="#{promise.eval}">{promise.eval}</a></td></tr>\n'
+        f'<td><a href="#{promise.eval}">{promise.eval}</a></td>'
+        f'<td class="soft">{escape((standing.taken or "never")[:10])}</td>'
+        f'<td class="soft">{escape(standing.kernel or "-")}</td></tr>\n'
     )
 
 
@@ -90,6 +93,7 @@ def _section(result: Result) -> str:
         for plot in result.plots
     )
     when = f"{escape(result.taken)}, kernel {escape(', '.join(result.kernels) or 'none')}"
+    when += "".join(f", {name} {escape(value[:60])}" for name, value in result.host.items())
     return (
         f'<section id="{result.name}"><h2>{escape(result.name)}</h2>\n'
         f'<p>{escape(result.title)}</p><p class="note">{when}</p>\n'

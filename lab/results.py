@@ -106,6 +106,8 @@ class Result:
     name: str
     title: str
     taken: str  # UTC, ISO 8601
+    # what it was taken by and on: the same where two results may be compared
+    host: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     runs: Sequence[Any]
     tables: Sequence[Table]
     plots: Sequence[Plot]
@@ -122,10 +124,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def make(name: str, title: str, outcome: Outcome, figures: Sequence[Figure]) -> Result:
+def make(
+    name: str,
+    title: str,
+    outcome: Outcome,
+    figures: Sequence[Figure],
+    host: Mapping[str, str] | None = None,
+) -> Result:
     runs = [asdict(run) for run in outcome.runs]
     # through JSON once, so that a fresh result and a stored one are the same thing
-    made = Result(SCHEMA, name, title, now(), runs, outcome.tables, outcome.plots, figures)
+    made = Result(
+        *(SCHEMA, name, title, now(), runs, outcome.tables, outcome.plots, figures),
+        host=host or {},
+    )
     return parse(to_json(made))
 
 
@@ -140,12 +151,16 @@ def parse(text: str) -> Result:
         raise LabError(f"this is not a result: {error}") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise LabError(f"this is not a result of schema {SCHEMA}")
-    raw["tables"] = [Table(**table) for table in raw["tables"]]
-    raw["plots"] = [
-        Plot(**{**plot, "lines": [Line(**line) for line in plot["lines"]]}) for plot in raw["plots"]
-    ]
-    raw["figures"] = [Figure(**figure) for figure in raw["figures"]]
-    return Result(**raw)
+    try:
+        raw["tables"] = [Table(**table) for table in raw["tables"]]
+        raw["plots"] = [
+            Plot(**{**plot, "lines": [Line(**line) for line in plot["lines"]]})
+            for plot in raw["plots"]
+        ]
+        raw["figures"] = [Figure(**figure) for figure in raw["figures"]]
+        return Result(**raw)
+    except (KeyError, TypeError) as error:
+        raise LabError(f"this is not a result: {error}") from None
 
 
 def write_file(path: Path, text: str) -> None:
@@ -180,4 +195,9 @@ def save(result: Result) -> None:
 def load(name: str) -> Result | None:
     """The latest result of an evaluation, if there is one."""
     path = folder() / f"{name}.json"
-    return parse(path.read_text()) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return parse(path.read_text(errors="replace"))
+    except LabError as error:
+        raise LabError(f"{path}: {error.message}: remove it, or take it afresh") from None

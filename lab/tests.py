@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -171,8 +172,12 @@ def _pytest(part: str, marker: str, environment: dict[str, str], *more: str) -> 
         case = Case("pytest runs", passed=False)
         return PartResult(part, [case], detail=answer.stdout + answer.stderr)
     cases = read_junit(report)
+    if answer.returncode and all(case.passed for case in cases):
+        # it was ended, or collected nothing
+        why = f"it ended with {answer.returncode}"
+        cases.append(Case("pytest ends well", passed=False, why=why))
     failed = not all(case.passed for case in cases)
-    return PartResult(part, cases, detail=answer.stdout if failed else "")
+    return PartResult(part, cases, detail=answer.stdout + answer.stderr if failed else "")
 
 
 def read_junit(report: Path) -> list[Case]:
@@ -394,6 +399,11 @@ def _run(name: str, context: Context) -> PartResult:
     except LabError as error:  # a part that cannot run has failed; the others still tell
         case = Case(f"{name} can run", passed=False, why=error.message)
         result = PartResult(name, [case], detail=error.detail)
+    except Exception as error:  # so has one with a mistake of ours, or on a full disk
+        case = Case(f"{name} can run", passed=False, why=repr(error))
+        result = PartResult(name, [case], detail=traceback.format_exc())
+    if not result.cases:
+        result.cases.append(Case(f"{name} tests something", passed=False))
     result.seconds = time.monotonic() - start
     return result
 

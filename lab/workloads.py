@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from lab import boot, paths, process
@@ -56,12 +57,23 @@ def camc_tool() -> Path:
     return compiled(first, *others)
 
 
+@cache
+def _toolchain() -> bytes:
+    """What goes into each program: its instructions are counted, too."""
+    library = Path(process.run(["gcc", "-print-file-name=libc.a"]).stdout.strip())
+    version = process.run(["gcc", "--version"]).stdout.encode()
+    return version + hashlib.sha256(library.read_bytes()).digest()
+
+
 def compiled(source: Path, *others: Path) -> Path:
-    """The program of some C files and the headers beside them; made again if they changed."""
+    """The program of some C files and the headers beside them; made again if they changed, or the
+    compiler or the C library did.
+    """
     flags = ["-O2", "-Wall", "-Wextra", "-static", "-pthread", f"-I{UAPI}"]
     headers = (*sorted(source.parent.glob("*.h")), *sorted(UAPI.rglob("*.h")))
     content = b"".join(path.read_bytes() for path in (source, *others, *headers))
-    key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:12]
+    told = " ".join(flags).encode()
+    key = hashlib.sha256(content + told + _toolchain()).hexdigest()[:12]
     folder = paths.cache() / "guest"
     folder.mkdir(exist_ok=True)
     target = folder / f"{source.stem}-{key}"

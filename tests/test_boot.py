@@ -138,6 +138,14 @@ def test_guest_that_ends_in_its_script_does_not_boot_again(booted: list[boot.Boo
         boot.system(KERNEL, Machine(), "true").check()
 
 
+@pytest.mark.parametrize(("began", "status"), [(True, None), (False, 0)])
+def test_script_that_may_not_run_twice_does_not(
+    began: bool, status: int | None, booted: list[boot.BootResult]
+) -> None:
+    booted += [result(signal=signal.SIGSEGV, status=None, began=began), result()]
+    assert boot.system(KERNEL, Machine(), "true", twice=False).status == status
+
+
 def test_guest_that_somebody_killed_does_not_boot_again(booted: list[boot.BootResult]) -> None:
     booted += [result(signal=signal.SIGKILL, status=None), result()]
     with pytest.raises(LabError, match="QEMU died of signal 9"):
@@ -189,6 +197,14 @@ def test_warning_is_cut_out_of_the_log() -> None:
         "rcu: INFO: rcu_preempt self-detected stall on CPU",
         "Oops: general protection fault, probably for non-canonical address",
         "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
+        "pagealloc: memory corruption",
+        "pagealloc: single bit error",
+        "BUG kmalloc-64 (Tainted: G    B             ): Right Redzone overwritten",
+        "kernel BUG at mm/gcma.c:12!",
+        "INFO: trying to register non-static key.",
+        "turning off the locking correctness validator.",
+        "UBSAN: array-index-out-of-bounds in mm/gcma.c:1:2",
+        "Unable to handle kernel paging request at virtual address dead000000000100",
     ],
 )
 def test_complaints_are_found(line: str) -> None:

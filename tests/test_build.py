@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fragments, and what a configuration must keep of them."""
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from lab import build, systems, targets
+from lab import build, guests, source, systems, targets
 from lab.errors import LabError
+from tests.conftest import Lab, tool
 
 
 def test_config_is_read_with_what_is_off() -> None:
@@ -80,6 +83,73 @@ def test_a_kernel_tells_which_systems_it_has() -> None:
 def test_unknown_flavour_lists_the_known_ones() -> None:
     with pytest.raises(LabError, match="unknown flavour fast: choose one of prod, debug"):
         build.find("fast")
+
+
+def test_nothing_of_the_callers_environment_is_in_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KCFLAGS", "LLVM", "CROSS_COMPILE", "KCONFIG_CONFIG", "GNUMAKEFLAGS", "O"):
+        monkeypatch.setenv(name, "1")
+    assert set(build._environment()) <= {"PATH", "HOME", "TMPDIR", "LC_ALL", *build.REPRODUCIBLE}
+
+
+MAKE = """\
+for word in "$@"; do case $word in O=*) objects=${word#O=};; esac; done
+echo "$*" >>$LOG
+mkdir -p $objects/include/config
+case "$*" in *allnoconfig*) cat $objects/gcma-all.config >$objects/.config;; esac
+touch $objects/vmlinux
+"""
+
+
+@dataclass(frozen=True)
+class Builds:
+    """Of a kernel in miniature, by tools that only tell what they would do."""
+
+    lab: Lab
+    tools: Path
+    log: Path
+
+    def build(self, tree: source.Tree) -> build.Kernel:
+        self.log.write_text("")
+        flavour = build.Flavour("small", "", ("base",))
+        return build._build(flavour, targets.DEFAULT, tree)
+
+
+@pytest.fixture
+def builds(small_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
+    folder, log, configs = (tmp_path / name for name in ("bin", "log", "configs"))
+    folder.mkdir()
+    configs.mkdir()
+    (configs / "base.config").write_text("CONFIG_A=y\n")
+    tool(folder, "make", MAKE.replace("$LOG", str(log)))
+    for name in ("gcc", "ld"):
+        tool(folder, name, f"echo {name} 1")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(build, "CONFIGS", configs)
+    monkeypatch.setattr(build.paths, "require_space", lambda *_: None)
+    return Builds(small_lab, folder, log)
+
+
+def test_an_image_is_made_anew_by_another_compiler_or_linker(builds: Builds) -> None:
+    def made() -> list[str]:
+        builds.build(builds.lab.patched())
+        words = (line.split()[-1] for line in builds.log.read_text().splitlines())
+        return [word.partition("=")[0] for word in words]
+
+    both = ["KCONFIG_ALLCONFIG", "vmlinux"]
+    assert (made(), made()) == (both, [])
+    for name in ("gcc", "ld"):
+        tool(builds.tools, name, f"echo {name} 2")
+        assert (made(), made()) == (both, [])
+
+
+def test_a_kernel_is_known_by_what_it_was_made_of(builds: Builds) -> None:
+    kernel = builds.build(builds.lab.patched())
+    before = guests.kernel_id(kernel)
+    builds.lab.write("files/mm/gcma.c", "long gcma;\n")  # while it is measured
+    assert guests.kernel_id(kernel) == before
+    edited = guests.kernel_id(builds.build(builds.lab.patched()))
+    unpatched = guests.kernel_id(builds.build(builds.lab.pristine()))
+    assert len({of.series_sha256 for of in (before, edited, unpatched)}) == 3
 
 
 def test_first_compiler_error_is_shown() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, plots
+from lab import build, figures, plots, process
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.dram.boards import BOARDS, DDR3, Board
@@ -15,7 +15,7 @@ from lab.dram.model import Batches, Job, Measured
 from lab.dram.patterns import CHASE, RANDOM
 from lab.dram.recording import NODE_MIB, NODES, Pages, Wanted
 from lab.errors import LabError
-from lab.evals import camc_isolation, camc_purity, camc_schedule
+from lab.evals import camc_irqs, camc_isolation, camc_purity, camc_schedule
 from lab.evals.camc_isolation import BANK, CONTROLLER, LOADS, PLACEMENTS, SAME, Case, Load
 from lab.guests import Guest, Output
 from lab.machine import Machine
@@ -98,6 +98,16 @@ def test_pages_in_the_wrong_place_break_the_shape(
     results = simulate(monkeypatch, DDR3, cases, swap)
     assert camc_isolation.ordered(results, streams, 4) == ordered
     assert (camc_isolation.from_alone(results, streams, 4) < 2) == alone
+
+
+def test_a_model_in_which_nobody_is_in_anybodys_way_is_found_out() -> None:
+    measured = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
+    told = {case: camc_isolation.Told(measured, [measured]) for case in camc_isolation.cases()}
+    values = camc_isolation.values([told])
+    promises = {promise.name: promise for promise in figures.read()}
+    holds = {name: promises[name].judge(value).holds for name, value in values.items()}
+    assert holds["camc-isolation-order"] and holds["camc-isolation-alone"]
+    assert holds["camc-isolation-same"] is False
 
 
 def test_one_color_costs_a_task_that_waits_for_several_accesses_its_throughput(
@@ -190,6 +200,30 @@ def test_what_is_told_has_a_cell_for_each_column_and_can_be_drawn() -> None:
         assert all("imulated" in words.title for words in (*tables, *drawn))
 
 
+# Interrupts
+
+TRACE = """\
+# tracer: nop
+#
+# entries-in-buffer/entries-written: {}/5   #P:1
+#
+  color-7 [000] d.... 1000: irq_disable: caller=rmqueue_bulk+0x1/0x9 parent=rmqueue_bulk+0x2/0x9
+  color-7 [000] d.... 1700: irq_enable: caller=rmqueue_bulk+0x3/0x9 parent=rmqueue_bulk+0x4/0x9
+"""
+
+
+@pytest.mark.parametrize(("entries", "status"), [(5, 0), (4, 1)])
+def test_the_longest_section_is_told_if_no_event_is_lost(
+    entries: int, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "longest").write_text(camc_irqs.LONGEST)
+    (tmp_path / "trace").write_text(TRACE.format(entries))
+    awk = ["busybox", "awk", "-f", str(tmp_path / "longest"), str(tmp_path / "trace")]
+    answer = process.run(awk, check=False)
+    assert answer.returncode == status
+    assert camc_irqs.longest(answer.stdout) == {"rmqueue_bulk": (1, 700)}
+
+
 # Purity
 
 
@@ -211,6 +245,21 @@ def test_pages_of_a_first_run_are_those_that_come_out_of_files() -> None:
     assert by_kind == {"text": (7, 2), "data": (1, 0), "file": (1, 0)}
     with pytest.raises(LabError, match="first run, xfs: b had no text in memory: did it start"):
         camc_purity.first_counts(output, "b")
+
+
+def test_colors_that_a_set_got_and_swap_that_was_used_are_told() -> None:
+    names = camc_purity.names()
+    sections = {name: f"colors {2 + at}\nlooks 9\nstatus 0\n" for at, name in enumerate(names)}
+    sections |= {f"{name}, swapped": f"pswpin {7 * at}\n" for at, name in enumerate(names)}
+    told = printed(**sections)
+    assert list(camc_purity.colors_had(told).values()) == list(range(2, 2 + len(names)))
+    assert list(camc_purity.swap_ins(told).values()) == [0, *[7] * (len(names) - 1)]
+    swapping = next(name for name in names if name.endswith("swapping"))
+    still = {f"{name}, swapped": "pswpin 5\n" for name in names}
+    with pytest.raises(LabError, match=f"{swapping}: nothing was swapped in"):
+        camc_purity.swap_ins(printed(**{**sections, **still}))
+    with pytest.raises(LabError, match="gcc had 0 of the 2 colors"):
+        camc_purity.colors_had(printed(**{**sections, "gcc": "colors 0\n"}))
 
 
 def test_swap_that_was_not_used_shows_nothing() -> None:

@@ -48,6 +48,8 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --exact --disk 64M -- true", "an exact guest has no disks"),
         ("run --exact --swap 64M -- true", "an exact guest has no disks"),
         ("run --exact --share /tmp -- true", "an exact guest has no disks and shares nothing"),
+        ("run --timeout 0 -- true", "a time limit of 0 s"),
+        ("run --timeout nan -- true", "a time limit of nan s"),
         ("run", "nothing to run"),
         ("run --flavour fast -- true", "unknown flavour fast"),
         ("build fast", "unknown flavour fast"),
@@ -72,6 +74,19 @@ def test_mistakes_are_one_line(
     assert captured.err.startswith("gcma: ")
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_demo_is_refused_before_its_work_if_its_report_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("my notes\n")
+    assert cli.main(["demo", "--output", str(tmp_path)]) == 1
+    assert "report.html is no page and would be lost" in capsys.readouterr().err
+    page.unlink()
+    page.mkdir()
+    assert cli.main(["demo", "--output", str(tmp_path)]) == 1
+    assert "it is a folder" in capsys.readouterr().err
 
 
 def test_cache_that_cannot_be_written(

@@ -2,6 +2,7 @@
 """How the compact-fit library is built, and its tests are judged."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from lab.compactfit import build, judge, steps
 from lab.compactfit.judge import StepResult
 from lab.ktap import Case
 from lab.process import Finished
+from tests.conftest import tool
 
 
 def test_enough_branches() -> None:
@@ -125,6 +127,13 @@ def test_a_departure_from_misra_has_to_be_listed() -> None:
     assert not judge.misra("", Finished([], 0, "", "")).passed
 
 
+def test_a_checker_of_misra_that_did_not_run_found_nothing() -> None:
+    listed = "| rule | why |\n|---|---|\n| 10.6, 10.8 | sizes |\n"
+    case = judge.misra(listed, Finished([], 0, "", "Did not find addon misra.py\n"))
+    assert (case.passed, case.why) == (False, "Did not find addon misra.py")
+    assert not judge.misra(listed, Finished([], 0, "", "")).passed
+
+
 def test_fuzzer_that_fails_says_why() -> None:
     ended = Finished([], 77, "", "#12 NEW\nfuzz.c:30: the heap lost an object\nbye\n")
     [case] = judge.fuzzing(10, ended).cases
@@ -173,6 +182,24 @@ def test_round_that_passed_is_kept_until_something_is_different(
     (tmp_path / "library/new.c").write_text("int x;")
     names(again=False)
     assert len(runs) == 5
+
+
+def test_round_that_other_compilers_passed_is_not_kept_for_these(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(steps, "SOURCE", tmp_path / "library")
+    contents = [steps._content(debug=False)]
+    assert steps._content(debug=False) == contents[0]
+    monkeypatch.setenv("CFLAGS", "-O0")
+    contents.append(steps._content(debug=False))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for version in ("1.80", "1.81"):
+        tool(tmp_path, "rustc", f"echo rustc {version}")
+        contents.append(steps._content(debug=False))
+    monkeypatch.setattr(steps, "BESIDE", (tmp_path / "rustc",))
+    contents.append(steps._content(debug=False))
+    assert len(set(contents)) == 5
 
 
 def test_round_has_the_cases_of_all_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,24 @@ from typing import cast
 
 import pytest
 
-from lab import evals, figures, guests, loads, paths, process, source, systems, tenants
+from lab import (
+    evals,
+    figures,
+    guests,
+    loads,
+    measure,
+    paths,
+    process,
+    source,
+    systems,
+    tenants,
+    workloads,
+)
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.evals import (
+    alloc,
     alloc_cpus,
     both,
     camera,
@@ -27,7 +40,7 @@ from lab.evals import (
     zsmalloc,
 )
 from lab.machine import Machine
-from lab.measure import BenchSample, Event
+from lab.measure import Allocation, BenchSample, Event
 from tests.conftest import Lab
 
 BOOTED = BootResult(
@@ -68,6 +81,18 @@ def test_belady_is_the_optimum(seed: int, frames: int) -> None:
     assert best == brute_force(steps, frames, frozenset())
 
 
+def test_the_memory_that_a_job_really_has_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guests, "kernel_id", lambda _: None)
+    disk = "252 0 disk {} 0 {} 0 0 0 0 0 0 0 0\n"
+    sections = {
+        "meminfo": "MemAvailable:     61234 kB\n",
+        "diskstats before": disk.format(1, 8),
+        "diskstats after": disk.format(3, 48),
+    }
+    counters = tenancy._run(output(sections)).counters
+    assert counters == {"sectors read": 40, "requests": 2, "available, KiB": 61234}
+
+
 def test_belady_counts_from_the_mark() -> None:
     trace = tenancy.read_trace("+a\n-a\n!\n+a\n+b\nnoise\n")
     assert trace.steps == [(True, 10), (False, 10), None, (True, 10), (True, 11)]
@@ -97,6 +122,18 @@ def test_no_guest_outlives_an_error_or_an_interrupt(
     assert time.monotonic() - begin < 60
 
 
+def test_a_program_of_guests_is_made_anew_by_another_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    source = tmp_path / "program.c"
+    source.write_text("int main(void) { return 0; }\n")
+    once = workloads.compiled(source)
+    assert workloads.compiled(source) == once
+    monkeypatch.setattr(workloads, "_toolchain", lambda: b"gcc 99")
+    assert workloads.compiled(source) != once
+
+
 def test_gap_begins_at_the_last_event_before_its_end() -> None:
     events = [
         Event(1, 100, "mm_page_alloc", ""),
@@ -118,7 +155,8 @@ def output(sections: dict[str, str]) -> guests.Output:
 def test_killed_groups_are_counted_and_the_most_kernel_memory_told() -> None:
     killed = output(
         {
-            "kernel": "kernel 100\nKilled\nkernel 700\nkernel 300\n",
+            "kernel": "kernel 100\nKilled\nreader ended with 137\nkernel 700\nkernel 300\n"
+            "reader ended with 1\n",
             "events": "low 0\noom 3\noom_kill 2\noom_group_kill 0\n",
             "stat": "anon 4\nworkingset_nodereclaim 0\n",
             "peak": "peak 900\n",
@@ -126,7 +164,11 @@ def test_killed_groups_are_counted_and_the_most_kernel_memory_told() -> None:
         }
     )
     fate = memcg.read(killed)
-    assert fate == memcg.Fate(oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0, tenants=30)
+    assert fate == memcg.Fate(
+        oom_kills=2, kernel=700, peak=900, nodes_reclaimed=0, tenants=30, failed=1
+    )
+    with pytest.raises(LabError, match="a guest: the readers had no memory"):
+        memcg.read(replace(killed, sections={**killed.sections, "kernel": "Killed\n"}))
     spared = replace(fate, oom_kills=0, kernel=350)
     few, many, below = (load.name for load in memcg.LOADS)
     fates = {
@@ -187,8 +229,8 @@ def test_figures_of_the_rfcs_table_are_the_worst() -> None:
 
 def test_an_area_full_of_tenants_loses_one_with_each_page_allocated() -> None:
     pages = sum(rfc.SIZES)
-    assert rfc.held(ladder(1), {"revoked": pages // 2}) == pytest.approx(0.5, abs=1e-4)
-    assert rfc.held(ladder(1), {"pswpin": 7}) is None
+    assert measure.held(ladder(1), {"revoked": pages // 2}) == pytest.approx(0.5, abs=1e-4)
+    assert measure.held(ladder(1), {"pswpin": 7}) is None
 
 
 @pytest.mark.parametrize(
@@ -218,6 +260,24 @@ def test_the_camera_shows_what_the_area_holds(
     assert (shots.use, shots.tenants) == (use, tenants)
 
 
+def test_photos_and_allocations_that_were_not_seen_are_missed() -> None:
+    def shots(photos: int, failed: int, allocations: int) -> camera.Shots:
+        seen = [Allocation(1013, 5.0, ok=True)] * allocations
+        return camera.Shots([1.0] * photos, failed, seen, 0, 0, 0.0, {})
+
+    camera.check("gcma", shots(camera.PHOTOS, 0, 4 * camera.PHOTOS))
+    camera.check("movable", shots(camera.PHOTOS, 2, 4 * camera.PHOTOS - 8))
+    for lacking in (shots(29, 0, 120), shots(30, 0, 119), shots(0, 0, 0)):
+        with pytest.raises(LabError, match=r"gcma: .* of 30 photos"):
+            camera.check("gcma", lacking)
+
+
+def test_photos_beside_a_job_are_counted() -> None:
+    assert camera.taken_beside("gcma", "1\n0\n1\n1\n") == (3, 1)
+    with pytest.raises(LabError, match="gcma: no photo was tried"):
+        camera.taken_beside("gcma", "")
+
+
 def test_photos_are_taken_beside_files_and_beside_applications_that_are_switched() -> None:
     for load, words in ((camera.FILES, ("job mix",)), (camera.SWAP, ("swapon", "memory apps"))):
         text = load.setup + load.background + load.timed
@@ -239,6 +299,25 @@ def test_what_is_avoided_of_files_and_of_memory_is_told_apart() -> None:
     }
     assert both.avoided(pair, load.name, loads.FIRST, loads.sectors) == 75
     assert both.avoided(pair, load.name, loads.FIRST, loads.swap_ins) == pytest.approx(20)
+
+
+def test_an_area_that_is_in_use_by_nobody_is_not_under_load() -> None:
+    def guest(revoked: str) -> guests.Output:
+        counted = {"area before": f"stores 0\nloads 0\n{revoked.format(5)}"}
+        counted["area after"] = f"stores 9\nloads 7\n{revoked.format(55)}"
+        return output({"loaded": "1 385 9 1\n" * 40 + "20 385 9 1\n" * 3, **counted})
+
+    table = alloc.load_table({"none": guest(""), "gcma": guest("revoked {}\n")})
+    assert table.rows == [["none", 9, 7, None], ["gcma", 9, 7, 50.0]]
+    with pytest.raises(LabError, match="gcma: no page that was allocated under load"):
+        alloc.load_table({"gcma": guest("revoked 5\n")})
+
+
+def test_two_that_read_more_than_with_none_are_no_two_that_avoid_reads() -> None:
+    assert both.kept(40, 50) == pytest.approx(0.8)
+    assert (both.kept(-20, -10), both.kept(-10, -10), both.kept(0, 0)) == (0, 1, 1)
+    reads = {loads.NONE: 100.0, loads.GCMA: 140.0, loads.MORE: 100.0}
+    assert tenancy._avoided(reads, loads.GCMA, loads.MORE) == 0
 
 
 def test_writes_avoided_are_those_of_the_same_sequence() -> None:

@@ -231,7 +231,8 @@ def _groups_live(kernel: Kernel, program: Path, policy: str) -> dict[str, str]:
         f"echo == {name}; {'; '.join(f'/root/gcma_groups {each.options}' for each in several)}"
         for name, several in groups.items()
     ]
-    script = "; ".join([*lines, "true"])
+    area = "/sys/kernel/mm/cma/reserved/stores"
+    script = "; ".join([*lines, f"echo == stores; [ ! -e {area} ] || cat {area}"])
     result = boot.exact(kernel, machine, script, files=files, timeout=600).check()
     return measure.sections(result.output)
 
@@ -260,6 +261,7 @@ def lives(kernel: Kernel, groups_program: Path) -> dict[str, dict[str, str]]:
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups_live_with_tenants_as_without(lives: dict[str, dict[str, str]], name: str) -> None:
     without, tenants = (_figures(lives[policy][name]) for policy in ("none", "gcma"))
+    assert int(lives["gcma"]["stores"]) > 0  # or there was nothing to live with
     assert without["killed"] <= MAY_BE_KILLED
     assert tenants["killed"] <= MAY_BE_KILLED
     assert tenants["kernel"] <= 1.1 * without["kernel"] + MAY_CLING

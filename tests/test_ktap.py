@@ -68,6 +68,11 @@ def test_plan_at_the_end_is_honoured() -> None:
     assert ktap.summary(ktap.parse("ok 1 one\nok 2 two\n1..2\n")) == ktap.Summary(passed=2)
 
 
+def test_program_that_ends_before_it_told_its_plan_fails() -> None:
+    assert ktap.summary(ktap.parse("TAP version 14\nok 1 one\n")) == ktap.Summary(1, 1)
+    assert ktap.summary(ktap.parse("    1..1\n    ok 1 child\nok 1 parent\n")).failed == 1
+
+
 def test_plan_of_zero_with_skip_reason() -> None:
     assert ktap.parse("TAP version 13\n1..0 # SKIP no area\n") == []
 

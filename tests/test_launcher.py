@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from lab import paths
+from lab import lock, paths
 from tests.conftest import tool
 
 
@@ -57,3 +57,14 @@ def test_two_launchers_do_not_make_one_environment(tmp_path: Path) -> None:
     assert answer.returncode == 1
     (line,) = errors(answer)
     assert line.startswith("gcma: another gcma is making the Python environment")
+
+
+def test_environment_in_which_a_command_runs_is_left_alone(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (cache / "venv").mkdir(parents=True)  # of another list of packages
+    with lock.exclusive(cache, "eval photo"):
+        answer = launch(str(cache), tmp_path)
+    assert answer.returncode == 1
+    (line,) = errors(answer)
+    assert line.startswith("gcma: another gcma is running in the Python environment")
+    assert (cache / "venv").exists()

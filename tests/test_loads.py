@@ -9,6 +9,7 @@ import pytest
 from lab import figures, guests, loads, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
+from lab.errors import LabError
 from lab.evals import contention
 from lab.loads import FIRST, GCMA, GENERATIONS, MORE, NONE, Cost, Load, Measured, Setting
 from lab.machine import Machine
@@ -184,6 +185,8 @@ def test_nothing_read_is_as_much_as_nothing() -> None:
     assert loads.ratio(1, 0) == float("inf")
     zero = measured(NONE, 0)
     assert loads.avoided(zero, zero, zero) == 100
+    # more memory is of no use, and gcma does harm
+    assert loads.avoided(zero, measured(GCMA, 9), zero) == 0
     assert Measured(LOAD, FIRST, NONE, [[Cost(0, 0, 0, 0, 0)]]).spread(loads.sectors) == 0
 
 
@@ -218,6 +221,14 @@ def test_locks_of_one_kind_are_one() -> None:
         "xa->xa_lock": contention.Lock(70.0, 910.0),
         "g->lock": contention.Lock(44.5, 600.25),
     }
+
+
+def test_a_lock_that_nobody_took_is_not_one_that_nobody_waits_for() -> None:
+    guest = guests.Guest("2 CPUs", cast("Kernel", None), Machine(policy="gcma"), "")
+    contention.check(guest, {"stores": contention.READS, "loads": contention.READS // 2})
+    contention.check(replace(guest, machine=Machine(policy="none")), {})
+    with pytest.raises(LabError, match="only 9 stores"):
+        contention.check(guest, {"stores": 9, "loads": 9})
 
 
 def test_what_is_less_than_a_request_is_no_ratio() -> None:

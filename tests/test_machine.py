@@ -75,6 +75,8 @@ def test_policy_that_the_kernel_lacks_is_refused() -> None:
 
 
 def test_slow_disk() -> None:
+    drive = Disk(Path("/a,b.img"), "work").qemu_args(0)[1]
+    assert drive.startswith("file=/a,,b.img,if=none")
     drive, device = Disk(Path("/d.img"), "work", bytes_per_second=20_000_000).qemu_args(0)[1::2]
     assert drive == "file=/d.img,if=none,id=d0,format=raw,throttling.bps-total=20000000"
     assert device == "virtio-blk-pci,drive=d0,serial=work"

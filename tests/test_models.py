@@ -3,8 +3,8 @@
 The kernel's protocols as models that spin searches to the end: what the kernel does holds, and
 nothing of it can be left out.
 
-A search that came to an end depends on nothing but the model and spin: what it found is kept in
-the cache.
+A search that came to an end depends on nothing but the model, spin, the compiler and what they are
+told: what it found is kept in the cache.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ MUTANT = re.compile(r"^#define (\w+)\s+\d+\s*/\* mutant: ", re.MULTILINE)
 VIOLATED = re.compile(r"^pan:\d+: (assertion violated|invalid end state)", re.MULTILINE)
 CUT = re.compile(r"not completed|depth too small|reached -DMEMLIM")
 VERIFIER = ["-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=4000"]  # MB
+SEARCH = ["./pan", "-m2000000", "-w24"]
 SECONDS = 600
 
 # What is searched to the end. Two overlapping attempts and two rounds of the primary at once
@@ -60,15 +61,24 @@ class Search:
 
 
 @cache
-def spin_version() -> str:
-    return subprocess.run(["spin", "-V"], capture_output=True, text=True, check=True).stdout
+def versions() -> str:
+    commands = (["spin", "-V"], ["gcc", "--version"])
+    answers = [
+        subprocess.run(each, capture_output=True, text=True, check=True) for each in commands
+    ]
+    return "".join(answer.stdout for answer in answers)
+
+
+def content(text: str, defines: tuple[str, ...], optimise: str) -> str:
+    """What the finding of a search depends on."""
+    told = (*VERIFIER, optimise, *SEARCH, VIOLATED.pattern, CUT.pattern, *defines)
+    return hashlib.sha256("\0".join((text, versions(), *told)).encode()).hexdigest()[:24]
 
 
 def search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) -> Search:
     """What a search of the model finds, or found when it was the same."""
     text = (MODELS / f"{model}.pml").read_text()
-    key = hashlib.sha256("\0".join((text, spin_version(), *VERIFIER, *defines)).encode())
-    known = paths.cache() / "models" / f"{model}-{key.hexdigest()[:24]}.json"
+    known = paths.cache() / "models" / f"{model}-{content(text, defines, optimise)}.json"
     if not known.exists():
         result = _search(folder, model, defines, optimise)
         if not (result.complete or result.violated):
@@ -84,7 +94,7 @@ def _search(folder: Path, model: str, defines: tuple[str, ...], optimise: str) -
     """Search all states of a model; stop at the first that breaks a promise."""
     verifier = ["gcc", optimise, "-w", *VERIFIER, "-o", "pan", "pan.c"]
     generate = ["spin", *(f"-D{define}" for define in defines), "-a", str(MODELS / f"{model}.pml")]
-    for command in (generate, verifier, ["./pan", "-m2000000", "-w24"]):
+    for command in (generate, verifier, SEARCH):
         result = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
         )
@@ -119,3 +129,14 @@ def test_every_model_is_searched() -> None:
     models = {path.stem for path in MODELS.glob("*.pml")}
     assert models == {model for model, _ in COMPLETE} == set(BOUNDS)
     assert all(mutants(model) for model in models)
+
+
+def test_what_was_found_is_kept_for_the_same_search_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [content("model", (), "-O2"), content("another", (), "-O2"), content("model", (), "-O0")]
+    monkeypatch.setattr(f"{__name__}.SEARCH", ["./pan", "-m100"])
+    keys.append(content("model", (), "-O2"))
+    monkeypatch.setattr(f"{__name__}.CUT", re.compile("depth"))
+    keys.append(content("model", (), "-O2"))
+    monkeypatch.setattr(f"{__name__}.versions", lambda: "another compiler")
+    keys.append(content("model", (), "-O2"))
+    assert len(set(keys)) == len(keys)

@@ -59,6 +59,32 @@ def test_failure_of_a_guest_shows_what_the_guest_said(tmp_path: Path) -> None:
     assert answer.stdout.count("nobody asks") == 0
 
 
+@pytest.mark.parametrize(
+    ("report", "status", "expected"),
+    [
+        ('<testcase classname="tests.test_a" name="good"/>', 0, Summary(passed=1)),
+        ('<testcase classname="tests.test_a" name="good"/>', 2, Summary(1, 1)),
+        ("", 5, Summary(failed=1)),
+    ],
+)
+def test_pytest_that_was_ended_or_collects_nothing_has_failed(
+    report: str,
+    status: int,
+    expected: Summary,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def pytest_of(command: list[str], _: object = None) -> process.Finished:
+        (name,) = (word for word in command if word.startswith("--junit-xml="))
+        suites = f"<testsuites><testsuite>{report}</testsuite></testsuites>"
+        Path(name.partition("=")[2]).write_text(suites)
+        return process.Finished(command, status, "", "")
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(tests, "_python", pytest_of)
+    assert tests.lab(tests.Context(tests.Options())).summary == expected
+
+
 def test_programs_of_a_kselftest_makefile(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(
         "TEST_GEN_PROGS := a \\\n\tb\nTEST_PROGS = c.sh\nTEST_PROGS_EXTENDED := helper.sh\n"
@@ -77,6 +103,10 @@ def test_program_with_a_bad_status_fails_even_if_its_ktap_is_fine(tmp_path: Path
 
 def test_program_that_never_ended_fails(tmp_path: Path) -> None:
     assert program(tmp_path, "a", None, "1..2\nok 1 x\n") == Summary(failed=1)
+
+
+def test_program_whose_guest_died_while_it_wrote_the_status_fails(tmp_path: Path) -> None:
+    assert program(tmp_path, "a", "", "1..1\nok 1 x\n") == Summary(failed=1)
 
 
 def test_program_without_ktap_fails(tmp_path: Path) -> None:
@@ -140,8 +170,17 @@ def test_every_program_is_run() -> None:
 def test_a_round_names_programs_that_there_are() -> None:
     names = {path.stem for path in paths.SELFTESTS.glob("*/*.c")}
     for each in selftests.ROUNDS:
-        for pattern in each.programs:
+        for pattern in (*each.programs, *(each.on_slow or ()), *each.in_soak):
             assert fnmatch.filter(names, pattern), pattern
+
+
+def test_programs_for_data_races_are_there_and_run_on_that_kernel() -> None:
+    names = {path.stem for path in paths.SELFTESTS.glob("*/*.c")}
+    slow = build.Kernel(build.find("kcsan"), "6.12", Path(), {"CONFIG_KCSAN": "y"})
+    rounds = [each.on(slow, soak=False) for each in selftests.ROUNDS]
+    for name in tests.RACY:
+        assert name in names and any(each.runs(name) for each in rounds), name
+    assert selftests.LONGEST in names
 
 
 def test_programs_of_all_systems_are_built_side_by_side(
@@ -227,6 +266,23 @@ def test_part_that_cannot_run_has_failed_and_the_others_still_tell(
     parts = {"broken": tests.Part(broken, 1), "good": tests.Part(good, 1)}
     monkeypatch.setattr(tests, "PARTS", parts)
     assert tests.total(tests.run(tests.Options())) == Summary(passed=1, failed=1)
+
+
+def test_part_with_a_mistake_or_without_tests_has_failed_and_the_others_still_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def mistaken(_: tests.Context) -> tests.PartResult:
+        return tests.PartResult("mistaken", [Case(str(int("")), passed=True)])
+
+    def empty(_: tests.Context) -> tests.PartResult:
+        return tests.PartResult("empty", [])
+
+    def good(_: tests.Context) -> tests.PartResult:
+        return tests.PartResult("good", [Case("x", passed=True)])
+
+    parts = {test.__name__: tests.Part(test, 1) for test in (mistaken, empty, good)}
+    monkeypatch.setattr(tests, "PARTS", parts)
+    assert tests.total(tests.run(tests.Options())) == Summary(passed=1, failed=2)
 
 
 def test_kernel_that_cannot_be_built_fails_what_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:

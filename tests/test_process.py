@@ -2,6 +2,7 @@
 """Commands run to their end."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -49,7 +50,50 @@ def test_a_command_that_takes_too_long_is_killed_with_its_children() -> None:
     assert caught.value.detail == "sh did not end within 0.3 s"
 
 
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_a_command_leaves_behind_does_not_outlive_us() -> None:
+    command = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!"]
+    with process.started(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        left = int(child.stdout.readline())
+        child.wait()
+        assert _runs(left)
+    end = time.monotonic() + 10
+    while _runs(left):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_words_that_are_no_text_do_not_hide_the_error() -> None:
     with pytest.raises(LabError) as caught:
         process.run(["sh", "-c", r"printf '\377 bad' >&2; exit 1"])
     assert "bad" in caught.value.detail
+
+
+MAKEFILE = """\
+target:
+	@echo half >target; echo begun; sleep 60; echo whole >target
+"""
+
+
+@pytest.mark.parametrize(("grace", "left"), [(0, True), (20, False)])
+def test_make_removes_what_is_half_written_if_it_has_the_time(
+    grace: float, left: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    start = time.monotonic()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        process.started(["make"], cwd=tmp_path, stdout=subprocess.PIPE, grace=grace) as child,
+    ):
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"begun\n"
+        raise KeyboardInterrupt
+    assert time.monotonic() - start < 30
+    assert (tmp_path / "target").exists() == left

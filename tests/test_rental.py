@@ -70,6 +70,9 @@ def test_the_papers_schemes_are_policies_of_the_kernel() -> None:
 def test_dirty_pages_of_all_guests_count() -> None:
     ends = ["slipped 2\nlent 9\n", "policy movable\n", "slipped 3\n"]
     assert rental.dirty(output("g", {"area end": text}) for text in ends) == 5
+    lends = guests.Guest("lends", cast("Kernel", None), Machine(policy="rental"), "")
+    with pytest.raises(LabError, match="lends: its area does not count"):
+        rental.dirty([replace(output("g", {"area end": "lent 9\n"}), guest=lends)])
 
 
 def test_the_longest_return_counts_though_it_failed() -> None:
@@ -170,7 +173,8 @@ MS = {MOVABLE: 800, LAZY: 100, ADAPTIVE: 150, GCMA: 1}
 
 def beside(variant: str) -> dict[str, str]:
     """Under random writes they are twice as long, the last of movable ten times, and fails."""
-    sections = {"area end": "slipped 1\n" if variant == ADAPTIVE else ""}
+    slipped = f"slipped {int(variant == ADAPTIVE)}\n"
+    sections = {"area end": slipped if VARIANTS[variant].scheme else ""}
     several = rental_return.RETURNS
     for load in rental_return.LOADS:
         each = MS[variant] * 1_000_000 * (2 if load.name == "rndrw" else 1)
@@ -183,6 +187,10 @@ def beside(variant: str) -> dict[str, str]:
                 counted if variant in rental_costs.LENT else ""
             )
             sections[f"vmstat {place} {load.section}"] = "oom_kill 0\n"
+            written = number if load.name != rental_return.READS else 0
+            sections[f"diskstats {place} {load.section}"] = (
+                f"252 0 disk 9 0 9 0 {number} 0 {written}"
+            )
     return sections
 
 
@@ -230,6 +238,13 @@ def test_failures_with_dirty_pages_are_those_under_writes_or_beside_memory_in_us
     assert (values["rental-failures"], values["rental-failures-dirty"]) == (4, 2)
 
 
+def test_a_load_that_writes_nothing_is_told() -> None:
+    rental_return.check_writers(output(LAZY, beside(LAZY)))
+    idle = {"diskstats after rndrw 100 96": "252 0 disk 9 0 9 0 0 0 0"}
+    with pytest.raises(LabError, match="nothing was written by rndrw 100, 96 MiB held"):
+        rental_return.check_writers(output(LAZY, beside(LAZY) | idle))
+
+
 def test_a_return_that_is_missing_is_told() -> None:
     sections = beside(LAZY) | {"seqwr 200 0": "1 1\n"}
     with pytest.raises(LabError, match=f"1 of {rental_return.RETURNS} returns, seqwr 200"):
@@ -271,7 +286,8 @@ def killed(variant: str, *, lent: int = rental.AREA_PAGES) -> dict[str, str]:
 def test_figures_of_programs(run: Callable[..., Outcome]) -> None:
     def printed(name: str) -> Sections:
         part, variant = name.split(", ")
-        sections = {"area end": "slipped 1\n" if variant == LAZY else ""}
+        slipped = f"slipped {int(variant == LAZY)}\n"
+        sections = {"area end": slipped if VARIANTS[variant].scheme else ""}
         if part == rental_throughput.OOM_PART:
             return sections | killed(variant)
         for job in rental_throughput.JOBS[part]:

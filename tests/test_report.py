@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cli, figures, paths, plots, present, report, results
+from lab import cli, evals, figures, guests, paths, plots, present, report, results, setup
 from lab.errors import LabError
 from lab.figures import Promise
 from lab.results import Figure, KernelId, Line, Outcome, Plot, Result, Run, Table
@@ -111,6 +111,33 @@ def test_result_survives_its_file() -> None:
     assert results.parse(results.to_json(sample())) == sample()
 
 
+def test_result_tells_what_it_was_taken_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    # as compactfit's, which has no guest whose kernel would be told
+    monkeypatch.setattr(evals, "EVALS", {"size": lambda _: Outcome([], [], [], {})})
+    taken = evals.run("size")
+    assert taken == results.load("size")
+    assert re.fullmatch(r"\d+ x .+", taken.host["cpu"])
+    assert "QEMU" in taken.host["qemu"] and "gcc" in taken.host["gcc"]
+    assert taken.host["cpu"] in report.html([taken], [], "2026-01-02")
+    before = json.loads(results.to_json(taken))
+    del before["host"]
+    assert results.parse(json.dumps(before)) == replace(taken, host={})
+
+
+def test_nothing_is_measured_for_a_result_that_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hours(_: guests.Kernels) -> Outcome:
+        raise AssertionError("must be refused before this")
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(evals, "EVALS", {"size": hours})
+    monkeypatch.setattr(evals, "RESULT_MB", 999_999_999)
+    with pytest.raises(LabError, match="no space: the result of size needs"):
+        evals.run("size")
+
+
 def test_result_ends_in_its_figures() -> None:
     raw = json.loads(results.to_json(sample()))
     assert list(raw)[-1] == "figures"
@@ -118,7 +145,9 @@ def test_result_ends_in_its_figures() -> None:
     assert list(first) == ["name", "value", "unit", "must", "aim", "holds"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 0}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 0}', '{"schema": 1}', '{"schema": 1, "tables": [{"x": 1}]}']
+)
 def test_what_is_no_result_is_refused(text: str) -> None:
     with pytest.raises(LabError, match="not a result"):
         results.parse(text)
@@ -134,6 +163,15 @@ def test_figures_are_judged(better: str, value: float, holds: bool) -> None:
     assert promise.judge(None).holds is None
 
 
+def test_a_stored_figure_that_just_misses_still_does() -> None:
+    promise = Promise("pure", "share of pages", "share", "sample", "higher", must=1.0, aim=1.0)
+    outcome = Outcome([], [], [], {"pure": 999_999 / 1_000_000 + 6e-7})
+    judged = figures.judged("sample", outcome.values, [promise])
+    stored = results.parse(results.to_json(results.make("sample", "", outcome, judged)))
+    (standing,) = figures.standings([promise], {"sample": stored})
+    assert (stored.figures[0].holds, figures.verdict(standing)) == (False, "FAILS")
+
+
 def test_verdicts() -> None:
     standings = figures.standings(PROMISES, {"sample": sample()})
     assert [figures.verdict(standing) for standing in standings] == [
@@ -142,6 +180,20 @@ def test_verdicts() -> None:
         "",
         "not taken",
     ]
+
+
+def test_a_figure_that_was_to_be_measured_and_was_not_misses() -> None:
+    promises = [*PROMISES, Promise("e-maybe", "", "", "sample", "lower", 1, optional=True)]
+    judged = figures.judged("sample", {"b-share": 80.0}, promises)
+    assert [figure.holds for figure in judged] == [False, True, None, None]
+    taken = replace(sample(), figures=judged)
+    later = [*promises, Promise("f-new", "promised since", "", "sample", "lower", must=1)]
+    verdicts = [figures.verdict(each) for each in figures.standings(later, {"sample": taken})]
+    assert verdicts == ["FAILS", "holds", "not taken", "not taken", "not taken", "not taken"]
+
+
+def test_what_is_promised_can_be_taken() -> None:
+    assert {promise.eval for promise in figures.read()} <= set(evals.EVALS)
 
 
 def test_a_figure_that_misses_says_why() -> None:
@@ -179,6 +231,31 @@ def test_report_without_results_says_what_to_run(
     monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
     assert cli.main(["report", str(tmp_path / "r.html")]) == 1
     assert "nothing was measured yet" in capsys.readouterr().err
+
+
+def test_broken_result_in_the_cache_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    (results.folder() / "size.json").write_bytes(b"\xff")
+    for command in (["report", str(tmp_path / "r.html")], ["figures"]):
+        assert cli.main(command) == 1
+        assert f"{tmp_path}/results/size.json: this is not a result" in capsys.readouterr().err
+
+
+def test_result_is_written_though_nobody_reads_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(_: Result) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(setup, "install_packages", lambda: None)
+    monkeypatch.setattr(evals, "run", lambda _: sample())
+    monkeypatch.setattr(present, "show", gone)
+    assert cli.main(["eval", "size", "--json", str(tmp_path / "r.json")]) == 1
+    assert results.parse((tmp_path / "r.json").read_text()) == sample()
+    assert "Broken pipe" in capsys.readouterr().err
 
 
 def test_report_replaces_no_file_that_is_not_one(

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from lab import console, paths, process
+from lab import console, ktap, paths, process
 from lab.compactfit import build, judge, traces
 from lab.compactfit import ceilings as derive
 from lab.compactfit.build import LIMIT_SECONDS, SOURCE, Preset
@@ -51,6 +51,9 @@ WRONG_COMPILERS = {  # for a Cortex-M4
     "another convention": {"CFLAGS": "-mfpu=fpv4-sp-d16 -mfloat-abi=hard"},
     "none": {"CC": "no-such-compiler"},
 }
+BESIDE = (Path(ktap.__file__), Path(process.__file__), paths.REPO / "lab/requirements.txt")
+TOOLS = ("gcc", "g++", "clang", "clang++", "clang-tidy", "cmake", "cargo", "rustc")
+CHOOSING = re.compile(r"CC|CXX|AR$|LD|CPPFLAGS|CFLAGS|CMAKE|CARGO|RUST|\w+SAN_OPTIONS")
 REPLAYED = ("cfm", "cfnm", "tlsf", "o1heap", "dlmalloc", "rlsf", "talc", "glibc")
 
 
@@ -81,13 +84,21 @@ def run(*, debug: bool, soak: bool, again: bool = True) -> tuple[list[Case], str
 
 
 def _content(*, debug: bool) -> str:
-    """What a round depends on: the library, these steps, and all that is installed."""
+    """What a round depends on: the library, these steps, all that is installed, and what chooses
+    between that.
+    """
     digest = hashlib.sha256(repr(debug).encode())
     for folder in (SOURCE, Path(__file__).parent):
         for file in sorted(folder.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes())
+    for file in BESIDE:
+        digest.update(file.read_bytes())
     digest.update(build.output(["dpkg-query", "-W"]).encode())
+    for tool in filter(None, map(shutil.which, TOOLS)):  # rustup's are in no package
+        digest.update(f"{tool}\0{build.output([tool, '--version'])}".encode())
+    chosen = sorted(pair for pair in os.environ.items() if CHOOSING.match(pair[0]))
+    digest.update(repr(chosen).encode())
     return digest.hexdigest()[:24]
 
 

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The evaluations: `./gcma eval NAME`. Each module makes guests, runs them and reads them."""
 
+import hashlib
+import os
+import platform
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 
-from lab import build, figures, results
+from lab import build, figures, paths, process, results, targets
 from lab.errors import LabError
 from lab.evals import (
     alloc,
@@ -39,6 +44,9 @@ from lab.evals import (
 )
 from lab.guests import Kernels
 from lab.results import Outcome, Result
+
+RESULT_MB = 50  # a large one is 5
+SOURCES = {".py", ".c", ".h", ".hpp", ".rs", ".txt"}  # of programs that measure and are measured
 
 # In the order of the report
 EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
@@ -88,13 +96,35 @@ def find(name: str) -> None:
         raise LabError(f"unknown evaluation {name}: choose one of {', '.join(EVALS)}")
 
 
+def host() -> dict[str, str]:
+    """What results depend on beside kernels: the machine, its tools, the lab and the library."""
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    model = re.search(r"^model name\s*: (.*)$", cpuinfo, flags=re.M)
+    tools = {"qemu": targets.DEFAULT.qemu, "gcc": "gcc"}
+    digest = hashlib.sha256()
+    for folder in ("lab", "compactfit"):
+        for path in sorted((paths.REPO / folder).rglob("*")):
+            if path.suffix in SOURCES and path.is_file() and "target" not in path.parts:
+                digest.update(f"{path.relative_to(paths.REPO)}\0".encode() + path.read_bytes())
+    return {
+        "cpu": f"{os.cpu_count()} x {model[1] if model else platform.machine()}",
+        **{
+            name: process.run([tool, "--version"]).stdout.partition("\n")[0]
+            for name, tool in tools.items()
+        },
+        "sources_sha256": digest.hexdigest(),
+    }
+
+
 def run(name: str) -> Result:
     """Take an evaluation afresh and keep its result."""
     find(name)
     promises = figures.read()
+    paths.require_space(results.folder(), RESULT_MB, f"the result of {name}")
+    taken_by = host()  # before anybody edits what is measured
     outcome = EVALS[name](cache(build.build))
     judged = figures.judged(name, outcome.values, promises)
-    result = results.make(name, title(name), outcome, judged)
+    result = results.make(name, title(name), outcome, judged, taken_by)
     results.save(result)
     return result
 

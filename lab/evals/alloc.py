@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from lab import measure, stats, workloads
+from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import POLICIES, Machine
 from lab.measure import BenchSample
-from lab.results import Line, Outcome, Plot, Run, Table
+from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
 # Paper, Figure 4: 64 to 32768; RFC v2: 1, 512 ... 32000
 SIZES = (1, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32000, 32768)
@@ -76,13 +77,27 @@ def _run(output: Output) -> Run:
     }
     area = output.gained("area", "before", "after")
     counters: dict[str, float] = {
-        name: area[name] for name in ("stores", "loads", "recycles") if name in area
+        name: area[name] for name in ("stores", "loads", "recycles", "revoked") if name in area
     }
     failures = {
         f"{state} failures": sum(map(measure.failures, by_pages.values()))
         for state, by_pages in ladders.items()
     }
     return output.run(costs, {**counters, **failures})
+
+
+def load_table(outputs: Mapping[str, Output]) -> Table:
+    """What the area was in use for; a LabError if it was not: then nothing had to go."""
+    rows: list[list[Cell]] = []
+    for name, output in outputs.items():
+        area = output.gained("area", "before", "after")
+        share = measure.held(measure.ladder(output["loaded"]), area)
+        if share == 0:
+            raise LabError(f"{name}: no page that was allocated under load held a tenant")
+        percent = None if share is None else round(100 * share, 1)
+        rows.append([name, *(area.get(what) for what in ("stores", "loads")), percent])
+    columns = ("guest", "stores", "loads", "allocated pages that held a tenant, %")
+    return Table("The area under load", columns, rows)
 
 
 def _ladder_table(cpus: int, state: str, by_policy: Mapping[str, Samples]) -> Table:
@@ -142,7 +157,10 @@ def ladder(kernels: Kernels) -> Outcome:
     costs = [stats.summary(measure.costs(by_policy["gcma"][CDF_PAGES])) for by_policy in loaded]
     return Outcome(
         runs=[_run(output) for output in outputs.values()],
-        tables=[_ladder_table(*key, by_policy) for key, by_policy in ladders.items()],
+        tables=[
+            *(_ladder_table(*key, by_policy) for key, by_policy in ladders.items()),
+            load_table(outputs),
+        ],
         plots=[_ladder_plot(*key, by_policy) for key, by_policy in ladders.items()],
         values={
             "alloc-gcma-none-mean": max(
@@ -182,6 +200,7 @@ def cdf(kernels: Kernels) -> Outcome:
         tables.append(Table(f"Instructions for {CDF_PAGES} pages, {state}", columns, rows))
         title = f"{CDF_PAGES} pages, {state}"
         plots.append(Plot(title, "cdf", "instructions", "share of allocations", lines, log_x=True))
+    tables.append(load_table(outputs))
     return Outcome([_run(output) for output in outputs.values()], tables, plots)
 
 

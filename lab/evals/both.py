@@ -46,6 +46,13 @@ def avoided(
     return 100 * (1 - loads.ratio(gcma, none))
 
 
+def kept(beside: float, alone: float) -> float:
+    """Of what is avoided alone, what is beside the other; if that is nothing, or less, whether it
+    is no less.
+    """
+    return beside / alone if alone > 0 else float(beside >= alone)
+
+
 def both(kernels: Kernels) -> Outcome:
     """what an idle area is worth to files and swapped memory at once: neither starves the other"""
     runs, measured = loads.run("both", kernels, LOADS, VARIANTS)
@@ -56,7 +63,7 @@ def both(kernels: Kernels) -> Outcome:
             for kind, what in KINDS.items():
                 alone, beside = f"{kind}, {swap}", f"{BOTH}, {swap}"
                 percent = {name: avoided(measured, name, place, what) for name in (alone, beside)}
-                shares[kind].append(loads.ratio(percent[beside], percent[alone]))
+                shares[kind].append(kept(percent[beside], percent[alone]))
                 for name, state in ((alone, "alone"), (beside, "beside the other")):
                     by = {v: measured[name, place, v] for v in VARIANTS}
                     of_more = loads.avoided(by[NONE], by[GCMA], by[MORE], what=what)

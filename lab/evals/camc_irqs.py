@@ -17,6 +17,10 @@ SECONDS = 150  # of a guest on an idle core
 
 # All of one kind in a row: of a section the function that turned them off, how many, the longest
 LONGEST = """\
+/^# entries-in-buffer/ {
+	split($3, entries, "/")
+	lost = entries[2] - entries[1]
+}
 / irq_disable: / { begin = $4 + 0 }
 / irq_enable: / {
 	where = $7
@@ -27,7 +31,14 @@ LONGEST = """\
 	if (took > longest[where])
 		longest[where] = took
 }
-END { for (where in longest) print where, count[where], longest[where] }
+END {
+	for (where in longest)
+		print where, count[where], longest[where]
+	if (lost) {
+		print lost " events were lost" >"/dev/stderr"
+		exit 1
+	}
+}
 """
 
 SCRIPT = f"""\

@@ -209,6 +209,9 @@ def values(results: Sequence[Results]) -> dict[str, float]:
         "camc-isolation-alone": max(
             from_alone(told, load, n) for told in results for load in LOADS for n in alone
         ),
+        "camc-isolation-same": min(
+            slowdown(told, Case(load, PACKED, SAME)) for told in results for load in LOADS
+        ),
         "camc-isolation-buddy": min(told[buddy].time / told[eight_colors].time for told in results),
         "camc-isolation-spread": max(
             told[one_color].spread / told[buddy].spread for told in results

@@ -40,6 +40,7 @@ LOADS: Mapping[str, str] = {
 }
 # The same in a group with less memory than they need, and zram to swap to
 SWAPPING = ("gcc", "stress-ng")
+SWAPS_TOO = ", swapping"  # of these, once more
 HIGH = "16M"
 
 SCRIPT = f"""\
@@ -73,14 +74,14 @@ def _script() -> str:
         quoted = command.replace("'", "'\\''")
         lines.append(f"look '{name}' . '{quoted}'")
         if name in SWAPPING:
-            lines.append(f"look '{name}, swapping' small '{quoted}'")
+            lines.append(f"look '{name}{SWAPS_TOO}' small '{quoted}'")
     return "\n".join(lines) + "\n"
 
 
 def names() -> list[str]:
     loads = []
     for name in LOADS:
-        loads += [name, f"{name}, swapping"] if name in SWAPPING else [name]
+        loads += [name, f"{name}{SWAPS_TOO}"] if name in SWAPPING else [name]
     return loads
 
 
@@ -90,6 +91,28 @@ def _counts(output: Output, name: str) -> dict[str, tuple[int, int]]:
     if counted["status"]:
         raise LabError(f"{name} failed: {output[name][-500:]}")
     return {kind: (counted[f"{kind}_right"], counted[f"{kind}_wrong"]) for kind in KINDS}
+
+
+def colors_had(output: Output) -> dict[str, int]:
+    """By load: the most colors that its set had. It gets more than it asked for when it needs them,
+    and pages of those count as right.
+    """
+    had = {name: measure.counters(output[name])["colors"] for name in names()}
+    for name, colors in had.items():
+        if colors < COLORS:
+            raise LabError(f"{name} had {colors} of the {COLORS} colors that it asked for")
+    return had
+
+
+def swap_ins(output: Output) -> dict[str, int]:
+    """By load: pages that were swapped in. Those that are to swap have to."""
+    gained, before = {}, 0
+    for name in names():
+        after = measure.counters(output[f"{name}, swapped"])["pswpin"]
+        gained[name], before = after - before, after
+        if name.endswith(SWAPS_TOO) and not gained[name]:
+            raise LabError(f"{name}: nothing was swapped in")
+    return gained
 
 
 def _share(counts: Mapping[str, tuple[int, int]], kinds: tuple[str, ...]) -> float:
@@ -210,13 +233,15 @@ def camc_purity(kernels: Kernels) -> Outcome:
     }
     swaps = {name: swapped_counts(outputs[name]) for name in SWAPS}
     counts = {name: _counts(output, name) for name in names()}
+    had, swapped_in = colors_had(output), swap_ins(output)
     rows: list[list[Cell]] = []
     for name, by_kind in counts.items():
-        row: list[Cell] = [name]
+        row: list[Cell] = [name, had[name], swapped_in[name]]
         for kind in KINDS:
             row += list(by_kind[kind])
         rows.append(row)
-    columns = ["load", *(f"{kind}, {what}" for kind in KINDS for what in ("right", "wrong"))]
+    columns = ["load", "colors at most", "pages swapped in"]
+    columns += [f"{kind}, {what}" for kind in KINDS for what in ("right", "wrong")]
     return Outcome(
         [
             output.run(counters={n: _share(by_kind, OWN) for n, by_kind in counts.items()}),
@@ -227,8 +252,9 @@ def camc_purity(kernels: Kernels) -> Outcome:
                 "Pages seen, by whether they have the colors",
                 columns,
                 rows,
-                f"{COLORS} of 16 colors; all processes of a load, ten times a second. File: pages"
-                " of the page cache, which others (the shell, for one) may have read before.",
+                f"{COLORS} of 16 colors, or as many as the set has got when it needed more: right"
+                " is what has one of those; all processes of a load, ten times a second. File:"
+                " pages of the page cache, which others (the shell, for one) may have read before.",
             ),
             Table(
                 "Pages of the first run of a program in the machine",
@@ -254,6 +280,7 @@ def camc_purity(kernels: Kernels) -> Outcome:
         ],
         values={
             "camc-own": min(_share(by_kind, OWN) for by_kind in counts.values()),
+            "camc-own-colors": max(had.values()),
             "camc-text": min(_share(by_kind, LOADED) for by_kind in firsts.values()),
             "camc-swap-disk": swaps[ROTATING][0] / SWAP_PAGES,
             "camc-files": min(_share(by_kind, ("file",)) for by_kind in counts.values()),

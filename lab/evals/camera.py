@@ -12,12 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lab import measure, paths, stats, workloads
+from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import POLICIES, Disk, Machine
 from lab.measure import Allocation
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
 PHOTOS = 30
+BUFFERS = 4  # of a photo, an allocation each
 AREA_MIB = 128
 MEMORY_MIB = 384
 FILES_MIB = 512
@@ -29,7 +31,7 @@ CARD_BYTES_PER_SECOND = 40_000_000  # an SD card, as the papers' boards have
 
 SHOT = (
     "v4l2-ctl -d /dev/video0 --set-fmt-video=width=1920,height=1080"
-    " --stream-mmap=4 --stream-count=1"
+    f" --stream-mmap={BUFFERS} --stream-count=1"
 )
 
 SETUP = f"""\
@@ -184,6 +186,16 @@ def _shots(output: Output, policy: str) -> Shots:
     )
 
 
+def check(name: str, shots: Shots) -> None:
+    """Raise a LabError if not all was seen: what is lost may be what took longest."""
+    taken = len(shots.photos) - shots.failed
+    if len(shots.photos) != PHOTOS or len(shots.allocations) < BUFFERS * taken:
+        raise LabError(
+            f"{name}: {len(shots.photos)} of {PHOTOS} photos, and {len(shots.allocations)}"
+            f" allocations of {BUFFERS * taken} at least"
+        )
+
+
 def _run(output: Output, shots: Shots) -> Run:
     samples = {"photo, ms": shots.photos, "allocation, us": shots.microseconds}
     counters = {
@@ -212,6 +224,8 @@ def _latency_table(title: str, by_policy: Mapping[str, tuple[Sequence[float], in
 
 def _outcome(outputs: Mapping[str, Output]) -> Outcome:
     by_policy = {policy: _shots(output, policy) for policy, output in outputs.items()}
+    for policy, shots in by_policy.items():
+        check(policy, shots)
     photos = {policy: (shots.photos, shots.failed) for policy, shots in by_policy.items()}
     allocations = {
         policy: (shots.microseconds, shots.failed_allocations)
@@ -277,13 +291,26 @@ sync
 section alone
 @warm_up@
 @alone@
-(while :; do {SHOT} >/dev/null 2>&1; sleep 0.5; done) &
+(while :; do
+	{SHOT} >/tmp/shot 2>&1 && grep -q '<' /tmp/shot && echo 1 || echo 0
+	sleep 0.5
+done >/tmp/shots) &
 section camera
 snapshot before
 section camera
 @beside@
 snapshot after
+section shots
+cat /tmp/shots
 """
+
+
+def taken_beside(policy: str, shots: str) -> tuple[int, int]:
+    """Photos that were taken beside the job, and that failed."""
+    taken, failed = (shots.split().count(ok) for ok in "10")
+    if not taken + failed:
+        raise LabError(f"{policy}: no photo was tried beside the job")
+    return taken, failed
 
 
 def _background(kernels: Kernels, load: Load, what: str) -> Outcome:
@@ -302,25 +329,35 @@ def _background(kernels: Kernels, load: Load, what: str) -> Outcome:
     }
     base = rate["none"][0]
     states = ("alone", "with the camera")
-    rows: list[list[Cell]] = [
-        [policy, *(value / base for value in values), 100 * (1 - values[1] / values[0])]
-        for policy, values in rate.items()
-    ]
+    taken = {policy: taken_beside(policy, output["shots"]) for policy, output in outputs.items()}
+    rows: list[list[Cell]] = []
+    for policy, values in rate.items():
+        row: list[Cell] = [policy, *(value / base for value in values)]
+        rows.append([*row, 100 * (1 - values[1] / values[0]), *taken[policy]])
     bars = [
         Line(policy, [(float(x), value / base) for x, value in enumerate(values)])
         for policy, values in rate.items()
     ]
     return Outcome(
         [
-            output.run(counters={"rate alone": rate[p][0], "rate": rate[p][1]})
+            output.run(
+                counters={
+                    "rate alone": rate[p][0],
+                    "rate": rate[p][1],
+                    "photos": taken[p][0],
+                    "photos failed": taken[p][1],
+                }
+            )
             for p, output in outputs.items()
         ],
         [
             Table(
                 f"Speed of {what}",
-                ("policy", *states, "lost, %"),
+                ("policy", *states, "lost, %", "photos taken", "failed"),
                 rows,
-                "Relative to the job alone with policy none.",
+                "Relative to the job alone with policy none. A photo begins half a second after"
+                " the one before ended: who takes long for one, or gets none, takes less from the"
+                " job.",
             )
         ],
         [Plot("Speed of the background job", "bars", "", "relative", bars, groups=states)],

@@ -116,6 +116,15 @@ def _shares(output: Output) -> Mapping[str, tuple[float, float]]:
     }
 
 
+def check(guest: Guest, area: Mapping[str, int]) -> None:
+    """Raise a LabError if the area was of no use: then nobody waited for its lock."""
+    if guest.machine.policy == "gcma" and min(area["stores"], area["loads"]) < READS // 100:
+        raise LabError(
+            f"{guest.name}: only {area['stores']:,} stores and {area['loads']:,} loads in"
+            f" {READS:,} reads"
+        )
+
+
 def contention(kernels: Kernels) -> Outcome:
     """what the lock of the area costs 2, 4 and 8 CPUs that store and load at once"""
     guests = [_guest(kernels, cpus, policy) for cpus in CPUS for policy in POLICIES]
@@ -126,6 +135,7 @@ def contention(kernels: Kernels) -> Outcome:
     for guest in guests:
         output = outputs[guest.name]
         area = output.gained("area", "before", "after")
+        check(guest, area)
         for name, (waited, held) in shares[guest.name].items():
             if waited or held:
                 row: list[Cell] = [guest.machine.cpus, guest.machine.policy, name]

@@ -2,10 +2,12 @@
 """What a large area does to limited memory cgroups whose processes read many files."""
 
 import re
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lab import machine, measure, workloads
+from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.results import Cell, Line, Outcome, Plot, Table
 
@@ -17,6 +19,7 @@ ROUNDS = 2
 SECONDS = 60  # of a guest on an idle core
 POLICIES = ("none", "gcma")
 MIB = 1 << 20
+KILLED = str(128 + signal.SIGKILL)  # the status of who was killed for his memory
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,8 @@ reader() {{ # NUMBER
 	mkdir $group/$1
 	echo {max_of_each} >$group/$1/memory.max
 	sh -c "echo 0 >$group/$1/cgroup.procs
-		exec files read /disk/files $(($1 * {files})) {files} {rounds}" || true
+		exec files read /disk/files $(($1 * {files})) {files} {rounds}" ||
+		echo "reader ended with $?"
 }}
 section kernel
 (
@@ -97,6 +101,7 @@ class Fate:
     peak: int  # bytes of all memory
     nodes_reclaimed: int
     tenants: int  # pages
+    failed: int  # processes that ended before they had read all, and were not killed
 
     @property
     def counters(self) -> dict[str, float]:
@@ -106,18 +111,23 @@ class Fate:
             "peak, bytes": self.peak,
             "workingset_nodereclaim": self.nodes_reclaimed,
             "tenants_file": self.tenants,
+            "failed": self.failed,
         }
 
 
 def read(output: Output) -> Fate:
     # the shell says there too who was killed
     kernel = re.findall(r"^kernel (\d+)$", output["kernel"], flags=re.M)
+    ended = re.findall(r"^reader ended with (\d+)$", output["kernel"], flags=re.M)
+    if not kernel:
+        raise LabError(f"{output.guest.name}: the readers had no memory", output["kernel"][-2000:])
     return Fate(
         oom_kills=measure.counters(output["events"])["oom_kill"],
         kernel=max(map(int, kernel)),
         peak=measure.counters(output["peak"])["peak"],
         nodes_reclaimed=measure.counters(output["stat"])["workingset_nodereclaim"],
         tenants=measure.counters(output["area ended"]).get("tenants_file", 0),
+        failed=len(ended) - ended.count(KILLED),
     )
 
 
@@ -159,7 +169,7 @@ def memcg(kernels: Kernels) -> Outcome:
     fates = {key: read(outputs[guest.name]) for key, guest in guests.items()}
     rows: list[list[Cell]] = [
         [
-            *(name, policy, fate.oom_kills),
+            *(name, policy, fate.oom_kills, fate.failed),
             *(round(fate.kernel / MIB, 1), round(fate.peak / MIB, 1)),
             *(fate.nodes_reclaimed, fate.tenants),
         ]
@@ -173,13 +183,16 @@ def memcg(kernels: Kernels) -> Outcome:
         for policy in POLICIES
     ]
     limits = "; ".join(load.limits for load in LOADS)
-    columns = ("groups", "policy", "OOM kills", "kernel memory, MiB", "all memory, MiB")
+    columns = ("groups", "policy", "OOM kills", "processes that failed")
     return Outcome(
         [outputs[guest.name].run(counters=fates[key].counters) for key, guest in guests.items()],
         [
             Table(
                 "Groups whose processes read many files",
-                (*columns, "nodes reclaimed", "pages in tenants"),
+                (
+                    *(*columns, "kernel memory, MiB", "all memory, MiB"),
+                    *("nodes reclaimed", "pages in tenants"),
+                ),
                 rows,
                 f"Groups: {limits}, of {FILE_BYTES // 1024} KiB, read {ROUNDS} times beside an area"
                 f" of {AREA_MIB} MiB. Memory: the most of all groups together. Nodes: of shadows."

@@ -107,6 +107,13 @@ def _marks(load: Load) -> tuple[str, str]:
     return f"before {load.section}", f"after {load.section}"
 
 
+def check_writers(output: Output) -> None:
+    """Raise a LabError if a load that writes did not: returns beside it would tell nothing."""
+    for load in LOADS:
+        if load.name != READS and not rental.disk(output, *_marks(load)).sectors_written:
+            raise LabError(f"{output.guest.name}: nothing was written by {load.label}")
+
+
 def lent_mib(output: Output, load: Load) -> float | None:
     """What a return found lent, in the mean; None: that is not counted."""
     gained = output.gained("area", *_marks(load))
@@ -329,6 +336,8 @@ def rental_return(kernels: Kernels) -> Outcome:
     guests = {variant: _guest(kernels, variant) for variant in BESIDE}
     outputs = run_all("rental-return, beside loads", list(guests.values()), SECONDS)
     loaded = {variant: outputs[guest.name] for variant, guest in guests.items()}
+    for output in loaded.values():
+        check_writers(output)
     costs = {variant: rental_costs.read_returns(output) for variant, output in exact.items()}
     writes = {variant: rental_costs.write_costs(output) for variant, output in exact.items()}
     lends = rental_costs.lending(exact[LAZY])

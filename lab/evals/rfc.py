@@ -109,12 +109,6 @@ def _gained(output: Output, state: str) -> dict[str, int]:
     return {**output.gained("vmstat", *names), **output.gained("area", *names)}
 
 
-def held(samples: Samples, gained: Mapping[str, int]) -> float | None:
-    """Of the pages that were allocated, those that held a tenant; None: there are no tenants."""
-    pages = sum(size * len(of_size) for size, of_size in samples.items())
-    return gained["revoked"] / pages if "revoked" in gained else None
-
-
 def _run(output: Output, variant: Variant) -> Run:
     costs: dict[str, Sequence[float]] = {}
     counters: dict[str, float] = {}
@@ -150,7 +144,7 @@ def _load_table(
     for state, by_variant in states.items():
         for name, samples in by_variant.items():
             gained = _gained(outputs[name], state)
-            share = held(samples, gained)
+            share = measure.held(samples, gained)
             rows.append(
                 [
                     *(state, name, gained["pswpin"], gained["pswpout"]),
@@ -210,7 +204,7 @@ def rfc_table(kernels: Kernels) -> Outcome:
         }
         for state in (COMPILE, SWAPPED)
     }
-    share = held(states[SWAPPED][GCMA.name], _gained(outputs[GCMA.name], SWAPPED))
+    share = measure.held(states[SWAPPED][GCMA.name], _gained(outputs[GCMA.name], SWAPPED))
     if share is None or share < HELD:
         raise LabError(f"only {100 * (share or 0):.0f} % of the allocated pages held a tenant")
     note = f"allocations of each size from an area of {AREA_MIB} MiB"

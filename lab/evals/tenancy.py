@@ -10,9 +10,9 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lab import workloads
+from lab import measure, workloads
 from lab.guests import Guest, Kernels, Output, run_all
-from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH, ratio
+from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH, of_possible, ratio
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
@@ -36,7 +36,8 @@ echo @generations@ >{SWITCH}
 @trace@
 job fill /disk {FILES_MIB} 1 >/dev/null
 [ ! -e {workloads.AREA}/admission ] || echo @admission@ >{workloads.AREA}/admission
-grep -E 'MemFree|MemAvailable' /proc/meminfo
+section meminfo
+grep MemAvailable /proc/meminfo
 job @job@ /disk {FILES_MIB} 2 {2 * PAGES} >/dev/null
 @mark@
 snapshot before
@@ -160,6 +161,8 @@ def _run(output: Output) -> Run:
     counters: dict[str, float] = {
         "sectors read": _sectors(output),
         "requests": _requests(output),
+        # CACHE_MIB is but meant
+        "available, KiB": measure.counters(output["meminfo"])["MemAvailable"],
     }
     area = output.gained("area", "before", "after") if "area before" in output.sections else {}
     for name in ("stores", "loads", "misses", "recycles", "refused_admission"):
@@ -170,8 +173,7 @@ def _run(output: Output) -> Run:
 
 def _avoided(reads: Mapping[str, float], variant: str, best: str) -> float:
     """Of the reads that `best` avoids, those that `variant` avoids, in percent."""
-    possible = reads[NONE] - reads[best]
-    return 100 * (reads[NONE] - reads[variant]) / possible if possible > 0 else 100.0
+    return of_possible(reads[NONE], reads[variant], reads[best])
 
 
 def _share(reads: Mapping[str, float], variant: str) -> Cell:

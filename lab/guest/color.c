@@ -16,7 +16,8 @@
  * color watch COLORS SECONDS COMMAND [ARGUMENT...]
  *				run COMMAND colored for at most SECONDS and count, ten times a
  *				second, the pages of all processes that share its colors, by the
- *				kind of the mapping and whether they have the colors
+ *				kind of the mapping and whether they have the colors: those that
+ *				the set has then, "colors" at most
  */
 #include <err.h>
 #include <errno.h>
@@ -271,6 +272,7 @@ enum kind { STACK, HEAP, ANONYMOUS, DATA, FILES, KINDS };
 
 static const char *const kinds[KINDS] = { "stack", "heap", "anonymous", "data", "file" };
 static unsigned long right[KINDS], wrong[KINDS];
+static int most_colors;
 static int kpageflags;
 
 static enum kind kind_of(uint64_t entry, const char *name)
@@ -294,9 +296,10 @@ static void count(enum kind kind, uint64_t entry, uint64_t colors)
 		right[kind]++;
 		return;
 	}
-	if (pread(kpageflags, &flags, 8, (entry & PFN) * 8) != 8 || flags >> KPF_ZERO_PAGE & 1)
-		return;
-	wrong[kind]++;
+	if (pread(kpageflags, &flags, 8, (entry & PFN) * 8) != 8)
+		err(1, "kpageflags");
+	if (!(flags >> KPF_ZERO_PAGE & 1))
+		wrong[kind]++;
 }
 
 static void look_at(pid_t pid, uint64_t colors)
@@ -361,6 +364,8 @@ static void look(unsigned int set)
 	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "set %u %*s %255s", &id, list) == 2 && id == set)
 			colors = colors_of(list);
+		if (__builtin_popcountll(colors) > most_colors)
+			most_colors = __builtin_popcountll(colors);
 		/* this program has pages from before it had colors, and who is about to be another */
 		if (sscanf(line, "task %u %u %u %*u %31s", &tgid, &pid, &id, comm) == 4 &&
 		    id == set && tgid == pid && strncmp(comm, "color", 5))
@@ -393,6 +398,8 @@ static int watch(unsigned int colors, int seconds, char **command)
 	pid_t pid;
 
 	kpageflags = open("/proc/kpageflags", O_RDONLY);
+	if (kpageflags < 0)
+		err(1, "kpageflags");
 	set_colors(colors);
 	set = own_set();
 	pid = fork();
@@ -412,7 +419,7 @@ static int watch(unsigned int colors, int seconds, char **command)
 	for (int kind = 0; kind < KINDS; kind++)
 		printf("%s_right %lu\n%s_wrong %lu\n", kinds[kind], right[kind], kinds[kind],
 		       wrong[kind]);
-	printf("looks %d\nstatus %d\n", looks, status);
+	printf("colors %d\nlooks %d\nstatus %d\n", most_colors, looks, status);
 	return 0;
 }
 

@@ -20,6 +20,7 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     results.check_place(folder / "results.json")
+    present.check_report(folder / "report.html")
     setup.install_packages()
     result = demo.run(folder)
     if args.json:

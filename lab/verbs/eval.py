@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json == "-":
         print(results.to_json(result), end="")
         return 0
-    present.show(result)
-    if args.json:
+    if args.json:  # first: who reads the tables may not wait for their end
         results.write_file(Path(args.json), results.to_json(result))
+    present.show(result)
     return 0

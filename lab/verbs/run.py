@@ -24,6 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not args.command:
         raise LabError("nothing to run: ./gcma run -- COMMAND")
+    if not args.timeout > 0:  # nan is not either
+        raise LabError(f"a time limit of {args.timeout:g} s: no guest ends within it")
     wanted, extra, share = guest.machine_of(args), guest.storage_of(args), guest.share_of(args)
     if args.exact and (extra.has_disks or share):
         raise LabError("an exact guest has no disks and shares nothing: real I/O is not repeatable")
@@ -35,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     listener = None if args.json else _echo
     with boot.scratch() as folder:
         machine, prepare = extra.attached(wanted, folder)
-        boot_way = boot.exact if args.exact else partial(boot.system, share=share)
+        lasting = bool(extra.image or share)  # what the script does to them stays
+        system = partial(boot.system, share=share, twice=not lasting)
+        boot_way = boot.exact if args.exact else system
         result = boot_way(
             kernel, machine, f"{prepare}{script}\n", timeout=args.timeout, listener=listener
         )
