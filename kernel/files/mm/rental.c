@@ -607,7 +607,8 @@ core_initcall(rental_drain_init);
 /*
  * Wait a little, for the @times-th time. Each CPU has lists of pages on their way to the LRU, which
  * hold references. That they are drained is not waited for, nor does one CPU wait for another: a
- * busy one may not run a worker for long, but its lists are soon full and empty themselves.
+ * busy one may not run a worker for long, but its lists are soon full and empty themselves. One
+ * that has nothing in them, as an isolated one, is left alone.
  */
 static void rental_wait(unsigned int times)
 {
@@ -615,7 +616,9 @@ static void rental_wait(unsigned int times)
 
 	if (times % 128 == 2)
 		for_each_online_cpu(cpu)
-			queue_work_on(cpu, mm_percpu_wq, per_cpu_ptr(&rental_drain_work, cpu));
+			if (cpu_needs_drain(cpu))
+				queue_work_on(cpu, mm_percpu_wq,
+					      per_cpu_ptr(&rental_drain_work, cpu));
 	usleep_range(50, 200);
 }
 
