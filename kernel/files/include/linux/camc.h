@@ -216,6 +216,11 @@ static inline void camc_exec(void)
 
 #else
 
+static inline bool camc_enabled(void)
+{
+	return false;
+}
+
 static inline bool camc_colored(gfp_t gfp, unsigned int order, int migratetype)
 {
 	return false;
