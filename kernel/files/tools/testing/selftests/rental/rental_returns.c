@@ -480,8 +480,8 @@ static void vmstat_agrees(void)
 /* Limits of dirty pages and what is told as available know that an eviction gives no memory. */
 static void not_available(void)
 {
-	long available, dirty, few = MIB(4) / KIB(1);
 	size_t bytes = MIB(32);
+	long available, dirty, few = bytes / 4 / KIB(1);
 	int fd;
 
 	set_up("lazy");
