@@ -24,7 +24,7 @@
 #define PAGE(n)		((off_t)(n) * (off_t)page_size)
 #define CHUNK		KIB(128)	/* of writes */
 #define FEW		64	/* pages that others have there may come and go */
-#define MISSED		64	/* pages: a look at one, by mincore(), may keep it from being lent */
+#define MISSED		64	/* pages: a look at one, by mincore(), may keep it at home */
 #define TAKES		3
 #define WORKERS		2
 #define WORKER_BYTES	MIB(2)
@@ -622,7 +622,7 @@ static void adaptive_makes_room(void)
 		late = hog_until(leave);
 		lent = count_of("lent");
 		buffer = take_all_beside(early, late, &activated, &stolen);
-		/* Large ones find no room in pieces; without reclaim there is room for a quarter. */
+		/* Large ones find no room in pieces; without reclaim a quarter has room. */
 		if (lent <= pages + FEW && activated >= pages / 8 * 3 && stolen >= pages / 4)
 			break;
 		/* kswapd was at work: what it looks at moves into the area, or is not in reach */
