@@ -2270,7 +2270,8 @@ static void test_compaction(void)
  */
 static pid_t fragment(long *blocks)
 {
-	size_t size = field("/proc/meminfo", "MemFree:") * 1024 - MIB(32);
+	/* without what only the kernel may have, of each node */
+	size_t size = field("/proc/meminfo", "MemFree:") * 1024 - nodes * MIB(32);
 	int up[2];
 	pid_t pid;
 
@@ -2291,6 +2292,8 @@ static pid_t fragment(long *blocks)
 		for (;;)
 			pause();
 	}
+	close(up[1]);
+	/* it may be killed */
 	EXPECT(read(up[0], blocks, sizeof(*blocks)) == sizeof(*blocks));
 	return pid;
 }
