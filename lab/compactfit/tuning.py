@@ -75,8 +75,8 @@ def show(choice: Mapping[str, Any]) -> None:
         )
     if choice["refused"]:
         print(
-            f"Left out: {choice['refused']:,} allocations of more than {choice['max_size']:,} B,"
-            f" the largest of {choice['refused_size']:,} B."
+            f"Left out: {choice['refused']:,} allocations of more than {choice['max_size']:,} B or"
+            f" aligned to more than a page, the largest of {choice['refused_size']:,} B."
         )
     print(
         f"\nGuaranteed: a moving heap of {choice['memory']:,} bytes ({choice['pages']:,} pages of"
