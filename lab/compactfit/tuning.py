@@ -40,8 +40,9 @@ def initializer(choice: Mapping[str, Any]) -> str:
     k = [str(size_class["k"]) for size_class in choice["classes"]]
     lines = [", ".join(k[at : at + K_A_LINE]) + "," for at in range(0, len(k), K_A_LINE)]
     wide = ", .wide = true" if choice["wide"] else ""
+    pieces = ", .pieces = true" if choice["large_pages"] else ""
     return (
-        f"/* .class_max_not_full of a moving heap with .page_size = 0{wide} */\n"
+        f"/* a moving heap with .page_size = CF_PAGE_SIZE{wide}{pieces} */\n"
         "static const uint16_t class_max_not_full[CF_MAX_CLASSES] = {\n\t"
         + "\n\t".join(lines)
         + "\n};"
