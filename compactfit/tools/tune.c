@@ -12,6 +12,9 @@
 #define SLOT_BYTES 4u /* twice as many in a wide heap */
 #define UNALIGNED (CF_PAGE_SIZE - 1) /* bytes before its first page that a heap may lose */
 #define NO_CLASS (-1)
+#ifndef CF_WITH_LARGE /* what the library was built with */
+#define CF_WITH_LARGE 1
+#endif
 /* Bytes of a spine, and of a page's number in it: docs/compactfit.md, "What memory is lost". */
 #define SPINE_BYTES 20u
 #define SPINE_PAGE_BYTES 4u
@@ -25,7 +28,7 @@ struct parts {
 /* A heap that nothing is allocated in: pages are never written, and cost no memory. */
 static struct cf_heap *heap_of(void *buffer, uint64_t size, bool wide)
 {
-	struct cf_config config = { .page_size = CF_PAGE_SIZE, .wide = wide, .pieces = true };
+	struct cf_config config = { .page_size = CF_PAGE_SIZE, .wide = wide, .pieces = CF_WITH_LARGE };
 
 	return cf_init(buffer, size, &config);
 }
