@@ -59,15 +59,18 @@ def test_what_was_preloaded_stays_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_initializer() -> None:
-    choice = {"wide": True, "classes": [{"k": number} for number in range(1, 19)]}
+    classes = [{"k": number} for number in range(1, 19)]
+    choice = {"wide": True, "large_pages": 1, "classes": classes}
+    # size-classes are those of this page size: the heap may choose another one
     assert tuning.initializer(choice) == (
-        "/* .class_max_not_full of a moving heap with .page_size = 0, .wide = true */\n"
+        "/* a moving heap with .page_size = CF_PAGE_SIZE, .wide = true, .pieces = true */\n"
         "static const uint16_t class_max_not_full[CF_MAX_CLASSES] = {\n"
         "\t1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,\n"
         "\t17, 18,\n"
         "};"
     )
     assert "wide" not in tuning.initializer({**choice, "wide": False})
+    assert "pieces" not in tuning.initializer({**choice, "large_pages": 0})
 
 
 def test_what_the_reader_refuses_is_one_line(

@@ -333,7 +333,8 @@ size_t cf_usable_size(struct cf_heap *heap, cf_handle handle);
  *
  * Ends the program (CF_FAULT() of the library, a trap unless it is defined) if the handle is not
  * that of a live object, the object lies in pieces, @offset is beyond it, or the heap is of the
- * other engine or has other block-frames. Takes no lock, as they take none. Constant time.
+ * other engine or has other block-frames. Takes no lock, as they take none, but reads what other
+ * calls change: in a heap with lock hooks hold the lock, or use cf_at(). Constant time.
  * Return: the address.
  */
 void *cf_deref_checked(const struct cf_heap *heap, cf_handle handle, size_t offset,

@@ -94,7 +94,11 @@ public:
 		const bool pinned = shared_ || !std::is_trivially_constructible_v<T, A...>;
 		if (status != CF_OK || (pinned && cf_pin(heap_, raw) != CF_OK))
 			return handle<T>();
+#ifdef CF_DEBUG
+		void *at = cf_at(heap_, raw, 0, nullptr); /* others change what cf_deref() checks without a lock */
+#else
 		void *at = cf_deref(heap_, raw, 0);
+#endif
 #ifdef __cpp_exceptions
 		try {
 			::new (at) T(std::forward<A>(arguments)...);
@@ -130,7 +134,10 @@ public:
 		return static_cast<T *>(at);
 	}
 
-	/* The same, nothing checked: one load more than a plain pointer. */
+	/*
+	 * The same, nothing checked: one load more than a plain pointer. With CF_DEBUG it is checked, for which the
+	 * lock has to be held in a heap with hooks.
+	 */
 	template <typename T> T &operator[](handle<T> object) const
 	{
 		static_assert(is_movable_v<T>, "objects are moved as bytes");

@@ -19,7 +19,7 @@
 #include "../tools/tune.h"
 #include "compactfit.h"
 
-#define PLAN 17
+#define PLAN 20
 
 static unsigned int number;
 static bool any_failed;
@@ -279,7 +279,7 @@ static uint64_t replay_at(size_t unaligned, const struct trace *trace, const str
 		else if (call->operation == TRACE_RESIZE)
 			status = cf_realloc(heap, *handle, size);
 		else
-			status = cf_malloc(heap, size, handle);
+			status = cf_aligned_alloc(heap, (size_t)1 << call->shift, size, handle);
 		*failed += status != CF_OK;
 	}
 	cf_get_stats(heap, &stats);
@@ -409,6 +409,69 @@ static void test_tune(void)
 	done(!failed && more && tune.large_pages == 10 * 3, "so it is for objects larger than a page");
 }
 
+/* Allocate so many objects, free them again. Returns the calls behind these. */
+static struct trace_call *come_and_go(struct trace_call *call, size_t size, uint32_t nr, uint32_t first)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		*call++ = (struct trace_call){ size, first + i, TRACE_ALLOC, 0, 0 };
+	for (i = 0; i < nr; i++)
+		*call++ = (struct trace_call){ size, first + i, TRACE_FREE, 0, 0 };
+	return call;
+}
+
+/* What is guaranteed in whatever order objects come and go, not just in that of the trace. */
+static void test_guarantee(void)
+{
+	enum { NR = 3000, MANY = 70000, HALF = CF_PAGE_SIZE / 2, ALIGNED = 1000, SHIFT = 6 };
+	static struct trace_call calls[2 * MANY];
+	uint16_t k[CF_MAX_CLASSES] = { 0 }, class;
+	static struct tune tune, less;
+	struct trace_call *end;
+	size_t failed, more, i;
+	struct trace trace;
+	const char *wrong;
+
+	/* objects of two sizes, never at once: slots of either have room in a page, of both they do not */
+	end = come_and_go(come_and_go(calls, 20, NR, 0), 100, NR, NR);
+	trace = made(calls, (size_t)(end - calls), (size_t)2 * NR);
+	tune_trace(&trace, 0, &tune);
+	wrong = tune_trace(&trace, tune.least_memory, &less);
+	for (i = 0; i < NR; i++) {
+		calls[i] = (struct trace_call){ 20, (uint32_t)i, TRACE_ALLOC, 0, 0 };
+		calls[NR + i] = (struct trace_call){ 100, (uint32_t)(NR + i), TRACE_ALLOC, 0, 0 };
+	}
+	trace = made(calls, (size_t)2 * NR, (size_t)2 * NR);
+	replay(&trace, &less, k, &failed);
+	done(!wrong && !failed, "all size-classes may have as many objects as ever at the same time");
+
+	/* more not-full pages than a K can say: then nothing is compacted, and each object may have a page */
+	end = come_and_go(calls, HALF, MANY, 0);
+	trace = made(calls, (size_t)(end - calls), MANY);
+	tune_trace(&trace, 0, &tune);
+	for (class = 0; tune.classes[class].size < HALF; class++)
+		;
+	printf("# K = %u: %" PRIu64 " pages, %" PRIu64 " frees may move\n", tune.classes[class].k,
+	       tune.classes[class].pages, tune.classes[class].may_move);
+	done(tune.classes[class].k == CF_UNLIMITED && tune.classes[class].pages == MANY &&
+	     !tune.classes[class].may_move,
+	     "what is never compacted may take a page for each object, and nothing moves");
+
+	/* the last one is aligned to more than a page */
+	for (i = 0; i < ALIGNED; i++)
+		calls[i] = (struct trace_call){ 65, (uint32_t)i, TRACE_ALIGNED, SHIFT, 0 };
+	calls[i] = (struct trace_call){ 65, (uint32_t)i, TRACE_ALIGNED, 15, 0 };
+	trace = made(calls, ALIGNED + 1, ALIGNED + 1);
+	tune_trace(&trace, 0, &tune);
+	trace.nr_calls--;
+	replay(&trace, &tune, k, &failed);
+	tune.memory -= CF_PAGE_SIZE;
+	replay(&trace, &tune, k, &more);
+	done(!failed && more && tune.refused == 1,
+	     "aligned objects have the memory that they need; what no heap can align is left out");
+}
+
 int main(void)
 {
 	char *slash;
@@ -422,5 +485,6 @@ int main(void)
 	test_recorder();
 	test_reader();
 	test_tune();
+	test_guarantee();
 	return any_failed;
 }

@@ -12,6 +12,9 @@
 #define SLOT_BYTES 4u /* twice as many in a wide heap */
 #define UNALIGNED (CF_PAGE_SIZE - 1) /* bytes before its first page that a heap may lose */
 #define NO_CLASS (-1)
+#ifndef CF_WITH_LARGE /* what the library was built with */
+#define CF_WITH_LARGE 1
+#endif
 /* Bytes of a spine, and of a page's number in it: docs/compactfit.md, "What memory is lost". */
 #define SPINE_BYTES 20u
 #define SPINE_PAGE_BYTES 4u
@@ -25,7 +28,7 @@ struct parts {
 /* A heap that nothing is allocated in: pages are never written, and cost no memory. */
 static struct cf_heap *heap_of(void *buffer, uint64_t size, bool wide)
 {
-	struct cf_config config = { .page_size = CF_PAGE_SIZE, .wide = wide, .pieces = true };
+	struct cf_config config = { .page_size = CF_PAGE_SIZE, .wide = wide, .pieces = CF_WITH_LARGE };
 
 	return cf_init(buffer, size, &config);
 }
@@ -75,19 +78,31 @@ static int class_of(const struct tune *tune, uint64_t size)
 	return low < tune->nr_classes ? (int)low : NO_CLASS;
 }
 
-static struct parts parts_of(const struct tune *tune, uint64_t size)
+/* That of cf_aligned_alloc(): a page, the last size-class, is a multiple of each @align. */
+static int aligned_class_of(const struct tune *tune, uint64_t size, uint64_t align)
 {
-	uint64_t page = tune->classes[tune->nr_classes - 1].size;
+	int class = class_of(tune, size);
+
+	while (class != NO_CLASS && tune->classes[class].size % align)
+		class++;
+	return class;
+}
+
+static struct parts parts_of(const struct tune *tune, uint64_t size, unsigned int shift)
+{
+	uint64_t page = tune->classes[tune->nr_classes - 1].size, align = (uint64_t)1 << shift;
 	struct parts parts = { { NO_CLASS, NO_CLASS }, 0 };
 
 	if (!size)
 		size = 1; /* what malloc(0) is elsewhere */
+	if (align > page)
+		return parts;
 	if (size <= page) {
-		parts.class[0] = class_of(tune, size);
+		parts.class[0] = aligned_class_of(tune, size, align);
 	} else if (page && size <= tune->max_size) {
 		parts.pages = size / page;
 		if (size % page)
-			parts.class[0] = class_of(tune, size % page);
+			parts.class[0] = aligned_class_of(tune, size % page, align);
 		parts.class[1] = class_of(tune, SPINE_BYTES + SPINE_PAGE_BYTES * parts.pages);
 	}
 	return parts;
@@ -125,7 +140,8 @@ static void drop_blocks(struct tune *tune, const struct parts *parts)
 		if (parts->class[i] != NO_CLASS) {
 			struct tune_class *c = &tune->classes[parts->class[i]];
 
-			c->may_move += c->k && c->per_page > 1 && c->count >= c->k - 1u;
+			c->may_move += c->k && c->k != CF_UNLIMITED && c->per_page > 1 &&
+				       c->count >= c->k - 1u;
 			if (++c->count > c->max_count)
 				c->max_count = c->count;
 			c->live--;
@@ -149,13 +165,13 @@ static const char *walk(const struct trace *trace, struct tune *tune)
 	tune->slots = tune->refused = 0;
 	for (i = 0; i < trace->nr_calls; i++) {
 		const struct trace_call *call = &trace->calls[i];
-		struct parts before = parts_of(tune, UINT64_MAX), after = before;
+		struct parts before = parts_of(tune, UINT64_MAX, 0), after = before;
 		bool in_place;
 
 		if (call->operation == TRACE_FREE || call->operation == TRACE_RESIZE)
 			before = live[call->object];
 		if (call->operation != TRACE_FREE) {
-			after = parts_of(tune, call->size);
+			after = parts_of(tune, call->size, call->shift);
 			live[call->object] = after;
 			if (is_none(&after)) {
 				tune->refused++;
@@ -189,16 +205,18 @@ static uint64_t worst_pages(const struct tune_class *class)
 {
 	uint64_t m = class->peak, k = class->k, n = class->per_page, open = m < k ? m : k;
 
+	if (k == CF_UNLIMITED)
+		open = m;
 	return n > 1 ? open + (m - open) / n : m;
 }
 
 /* K of every size-class: what Proposition 1 asks for, but no more than @limit. */
 static void choose(struct tune *tune, uint64_t limit)
 {
-	uint64_t slots = CF_PAGE_SIZE / (tune->wide ? 2 * SLOT_BYTES : SLOT_BYTES);
+	uint64_t in_page = CF_PAGE_SIZE / (tune->wide ? 2 * SLOT_BYTES : SLOT_BYTES), slots = 0;
 	unsigned int i;
 
-	tune->pages = (tune->peak + slots - 1) / slots + tune->large_pages;
+	tune->pages = tune->large_pages;
 	for (i = 0; i < tune->nr_classes; i++) {
 		struct tune_class *class = &tune->classes[i];
 		/* a page of one object is full or empty */
@@ -208,7 +226,10 @@ static void choose(struct tune *tune, uint64_t limit)
 		class->k = (uint16_t)(k < CF_UNLIMITED ? k : CF_UNLIMITED);
 		class->pages = worst_pages(class);
 		tune->pages += class->pages;
+		/* the peaks may come at the same time another time */
+		slots += class->peak;
 	}
+	tune->pages += (slots + in_page - 1) / in_page;
 }
 
 /*

@@ -25,7 +25,7 @@ struct tune {
 	size_t max_size; /* of an object */
 	uint64_t slots, peak; /* at once: of objects, two of those that have a spine and a tail */
 	uint64_t large_pages; /* of objects larger than a page, at once */
-	uint64_t refused; /* allocations larger than max_size, left out of all else */
+	uint64_t refused; /* allocations above max_size or aligned to more than a page, left out of all else */
 	uint64_t refused_size; /* of the largest of them */
 	uint64_t pages; /* for the peaks of all size-classes together, and for handles */
 	uint64_t memory; /* bytes of a buffer with so many pages */
@@ -38,11 +38,11 @@ struct tune {
  * @memory: bytes that the heap may have; 0: as many as are needed
  * @tune: filled
  *
- * Without a limit of memory K is 1 more than Proposition 1's counter ever was: then the trace moves
- * nothing. With one, and if that is too much, K is at most the same number for all size-classes, the
- * largest that fits. In a heap of tune->memory bytes no allocation fails as long as no size-class has
- * more objects than its peak, and those larger than a page no more pages, in whatever order they come and
- * go.
+ * Without a limit of memory K is 1 more than Proposition 1's counter ever was, or CF_UNLIMITED: then
+ * the trace moves nothing. With one, and if that is too much, K is at most the same number for all
+ * size-classes, the largest that fits. In a heap of tune->memory bytes no allocation fails as long as no
+ * size-class has more objects than its peak, and those larger than a page no more pages, in whatever order
+ * they come and go: all the peaks may be reached at once.
  *
  * O(calls). Return: NULL, or a sentence that says why not.
  */

@@ -13,7 +13,7 @@ PORTABLE_PROGRAMS = (
     *("test_compactfit", "test_internals", "soak_bound"),
     *("test_memory", "test_without"),
 )
-THREAD_PROGRAMS = ("test_threads", "test_cpp_threads")
+THREAD_PROGRAMS = ("test_threads", "test_cpp_threads", "test_cpp_threads_debug")
 PROGRAMS = (
     *(*PORTABLE_PROGRAMS, "test_rivals", "test_cpp", "test_cpp_exceptions"),
     *THREAD_PROGRAMS,

@@ -300,6 +300,8 @@ def examples(_: bool) -> StepResult:
     source = SOURCE / "examples"
     whole = folder / "whole"
     whole_prefix = [f"-DCMAKE_INSTALL_PREFIX={whole}", "-DCMAKE_INSTALL_LIBDIR=lib"]
+    trace = folder / f"small{traces.SUFFIX}"
+    trace.write_bytes(traces.small())
     messages = 'cc -Wall -Wextra -Werror -o messages "$0" $(pkg-config --cflags --libs compactfit)'
     commands = {
         "the library is installed": [
@@ -323,9 +325,10 @@ def examples(_: bool) -> StepResult:
             ["user/user"],
         ],
         "cmake leaves out what it is told to": [
-            ["cmake", "-S", str(SOURCE), "-B", "parts", "-DCF_WITH_PINS=0"],
+            ["cmake", "-S", str(SOURCE), "-B", "parts", "-DCF_WITH_PINS=0", "-DCF_WITH_LARGE=0"],
             ["cmake", "--build", "parts"],
             ["sh", "-c", "! nm parts/libcompactfit.a | grep -w cf_pin"],
+            ["parts/compactfit-tune", str(trace)],
         ],
         "the C example runs": [
             ["sh", "-c", messages, f"{source}/c/messages.c"],

@@ -40,8 +40,9 @@ def initializer(choice: Mapping[str, Any]) -> str:
     k = [str(size_class["k"]) for size_class in choice["classes"]]
     lines = [", ".join(k[at : at + K_A_LINE]) + "," for at in range(0, len(k), K_A_LINE)]
     wide = ", .wide = true" if choice["wide"] else ""
+    pieces = ", .pieces = true" if choice["large_pages"] else ""
     return (
-        f"/* .class_max_not_full of a moving heap with .page_size = 0{wide} */\n"
+        f"/* a moving heap with .page_size = CF_PAGE_SIZE{wide}{pieces} */\n"
         "static const uint16_t class_max_not_full[CF_MAX_CLASSES] = {\n\t"
         + "\n\t".join(lines)
         + "\n};"
@@ -75,8 +76,8 @@ def show(choice: Mapping[str, Any]) -> None:
         )
     if choice["refused"]:
         print(
-            f"Left out: {choice['refused']:,} allocations of more than {choice['max_size']:,} B,"
-            f" the largest of {choice['refused_size']:,} B."
+            f"Left out: {choice['refused']:,} allocations of more than {choice['max_size']:,} B or"
+            f" aligned to more than a page, the largest of {choice['refused_size']:,} B."
         )
     print(
         f"\nGuaranteed: a moving heap of {choice['memory']:,} bytes ({choice['pages']:,} pages of"
