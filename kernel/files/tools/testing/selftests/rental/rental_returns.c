@@ -485,13 +485,13 @@ static void not_available(void)
 	int fd;
 
 	set_up("lazy");
-	fd = file_made(&volume, "file", 1, bytes);
+	fd = file_lent(&volume, "file", 1, bytes);
 	available = memory_kib("MemAvailable:");
 	dirty = vm_event("nr_dirty_threshold");
-	file_check(fd, 1, bytes);
-	expect_lent(fd, pages_in(bytes));
-	available = memory_kib("MemAvailable:") - available;
-	dirty = vm_event("nr_dirty_threshold") - dirty;
+	/* Nothing is lost with them; meanwhile others may free memory. */
+	forget(fd);
+	available -= memory_kib("MemAvailable:");
+	dirty -= vm_event("nr_dirty_threshold");
 	if (available > few)
 		fail("beside %zu KiB that are lent %ld more are available", bytes / KIB(1),
 		     available);
@@ -958,7 +958,8 @@ static void driver_refused(void)
 static void lazy_migration(void)
 {
 	size_t bytes = MIB(8), pages = pages_in(bytes);
-	unsigned long before, taken_over = 0, lent, disk;
+	/* at most that many are evicted while one looks for them, and read anew */
+	unsigned long before, taken_over = 0, lent, disk, seen = pages / 8;
 	int fd, buffer;
 	pid_t pid;
 
@@ -988,10 +989,10 @@ static void lazy_migration(void)
 	taken_over = count_of("taken_over") - before;
 	lent = lent_pages(fd, pages);
 	diag("%lu pages were taken over, %lu of the %zu of the file", taken_over, lent, pages);
-	if (taken_over < pages / 4 * 3 || taken_over + MISSED < lent)
+	if (taken_over < pages / 4 * 3 || taken_over + seen < lent)
 		fail("pages that were to be evicted were not taken over");
 	file_check(fd, 1, bytes);
-	expect_few_reads(&volume, disk, pages - lent + MISSED);
+	expect_few_reads(&volume, disk, pages - lent + seen);
 	expect_clean();
 	close(take_all());
 	file_check(fd, 1, bytes);
