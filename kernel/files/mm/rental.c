@@ -975,7 +975,8 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	if (again && rental_still_held(r, start, end))
 		return -EBUSY;
 	for (frame = start; frame < end; frame++) {
-		cond_resched();
+		if (!(frame % 1024))
+			cond_resched();
 		/* a glance, at what may be something else by now */
 		if (!test_bit(frame, r->lent) ||
 		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))

@@ -12,6 +12,7 @@
 #include <linux/file.h>
 #include <linux/gfp.h>
 #include <linux/kthread.h>
+#include <linux/sched/mm.h>
 #include <linux/writeback.h>
 
 #define KUNIT_FRAMES	(2 * pageblock_nr_pages)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "rental_util.h"
@@ -93,23 +92,6 @@ static void child_lives(void)
 		pause();
 }
 
-/*
- * Pages of a file that were moved to the area. To look for one maps it, and reads it again, into a
- * lent frame, if it was evicted just before: such faults are counted.
- */
-static unsigned long moved_pages(int fd, size_t pages)
-{
-	static unsigned long read;
-	struct rusage before, after;
-	unsigned long lent;
-
-	getrusage(RUSAGE_SELF, &before);
-	lent = lent_pages(fd, pages);
-	getrusage(RUSAGE_SELF, &after);
-	read += after.ru_majflt - before.ru_majflt;
-	return lent - MIN(lent, read);
-}
-
 static void stays_elsewhere(void)
 {
 	size_t bytes = MIB(8), pages = pages_in(bytes);
@@ -129,7 +111,7 @@ static void stays_elsewhere(void)
 	for (int waits = 1; waits < WAITS && taken_over < pages / 4; waits++) {
 		usleep(50000);
 		taken_over = count_of("taken_over") - before;
-		wrong = MAX(wrong, moved_pages(colored, pages));
+		wrong = MAX(wrong, lent_pages(colored, pages));
 		/* it may have been killed */
 		if (waits % 100 == 0) {
 			stop(pid);

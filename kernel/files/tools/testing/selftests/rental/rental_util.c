@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "rental_util.h"
@@ -152,6 +153,14 @@ static u64 frame_of(int pagemap, const char *at)
 	fail("a page is not mapped when it was just touched");
 }
 
+static long major_faults(void)
+{
+	struct rusage usage;
+
+	MUST(getrusage(RUSAGE_SELF, &usage));
+	return usage.ru_majflt;
+}
+
 void find_pages(int fd, u64 *pfns, size_t pages)
 {
 	size_t bytes = pages * page_size;
@@ -169,10 +178,20 @@ void find_pages(int fd, u64 *pfns, size_t pages)
 	/* neither readahead nor accesses that count */
 	MUST(madvise(map, bytes, MADV_RANDOM));
 	MUST(mincore(map, bytes, in_core));
-	for (size_t i = 0; i < pages; i++)
+	for (size_t i = 0; i < pages; i++) {
+		long faults = major_faults();
+
 		pfns[i] = in_core[i] & 1 ? frame_of(pagemap, map + i * page_size) : 0;
+		/* evicted meanwhile, and read anew */
+		in_core[i] = major_faults() != faults;
+		if (in_core[i])
+			pfns[i] = 0;
+	}
 	close(pagemap);
 	munmap(map, bytes);
+	for (size_t i = 0; i < pages; i++)
+		if (in_core[i])
+			posix_fadvise(fd, i * page_size, page_size, POSIX_FADV_DONTNEED);
 	munmap(in_core, pages);
 }
 

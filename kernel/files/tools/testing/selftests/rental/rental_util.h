@@ -36,7 +36,7 @@ static inline void touch_page(const char *at)
 
 /*
  * Frame numbers of the first pages of a file, 0: not in the page cache. Who is looked at does not
- * become active or younger by it.
+ * become active or younger by it, and what is evicted just then stays evicted.
  */
 void find_pages(int fd, u64 *pfns, size_t pages);
 bool in_area(u64 pfn);
