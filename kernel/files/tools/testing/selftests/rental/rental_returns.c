@@ -836,7 +836,7 @@ static bool area_low(void)
  */
 static void compacted(void)
 {
-	size_t bytes = MIB(8), pages = pages_in(bytes);
+	size_t bytes = MIB(8), pages = pages_in(bytes), compared = 0;
 	u64 *before = page_buffer(pages * sizeof(u64)), *after = page_buffer(pages * sizeof(u64));
 	pid_t pid;
 	int fd;
@@ -851,10 +851,17 @@ static void compacted(void)
 	MUST(-!!write_file(COMPACT, "1"));
 	find_pages(fd, after, pages);
 	stop(pid);
-	for (size_t i = 0; i < pages; i++)
+	for (size_t i = 0; i < pages; i++) {
+		/* evicted for what the child has */
+		if (!before[i] || !after[i])
+			continue;
 		if (after[i] != before[i])
 			fail("page %zu of %zu was in frame 0x%llx, and is in 0x%llx", i, pages,
 			     (unsigned long long)before[i], (unsigned long long)after[i]);
+		compared++;
+	}
+	if (compared < pages / 2)
+		fail("of %zu pages only %zu are in memory: nothing is tested", pages, compared);
 	file_check(fd, 1, bytes);
 	none_slipped();
 }
