@@ -66,8 +66,8 @@ _RENTAL = replace(_USUAL, policy="rental")
 _LOW = replace(_RENTAL, args=("cma=64M@96M",))  # in the lower half, where compaction comes by
 _CAMERA = "vivid.allocators=1"  # its buffers through dma-contig, as a real camera's
 _ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs generations heap"
-_ANY += " io_uring kpageflags ksm loop nullblk poison squashfs swap thp tracing userfaultfd xfs"
-_ANY += " zram zswap"
+_ANY += " io_uring kpageflags ksm loop nullblk poison shrinkers squashfs swap thp tracing"
+_ANY += " userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
 _BY_OPTION = {"FAILSLAB": "faults", "HIBERNATION": "hibernation"}  # of the debug kernel
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")

@@ -250,6 +250,7 @@ int gcma_dirty_create(struct gcma *g);
 void gcma_dirty_free(struct gcma *g);
 void gcma_dirty_clear(struct gcma *g, u32 frame);
 long gcma_take_far(struct gcma *g, u32 first);
+bool gcma_copies_failed(void *copies);
 bool gcma_dirty_load(struct address_space *mapping, struct folio *folio, pgoff_t index,
 		     void **shadow);
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count);

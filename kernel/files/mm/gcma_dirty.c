@@ -214,13 +214,25 @@ static void *gcma_dirty_copy(struct address_space *mapping, struct folio *folio)
 		gcma_copy_data(gcma_frame_page(g, frame), folio_page(folio, i));
 		trace_gcma_copy(mapping, index + i, gcma_frame_pfn(g, frame));
 		copies = entry;
-		/* Its memory may have failed meanwhile: the page is still here. */
-		if (PageHWPoison(gcma_frame_page(g, frame))) {
-			gcma_put_all(copies, GCMA_refused_failed);
-			return NULL;
-		}
 	}
 	return copies;
+}
+
+/*
+ * Has the memory of one of the copies failed since it was copied into, or while? The pages are
+ * still here. Context: @copies are owned.
+ */
+bool gcma_copies_failed(void *copies)
+{
+	while (copies) {
+		u32 frame;
+		struct gcma *g = gcma_rd_entry(copies, &frame);
+
+		if (PageHWPoison(gcma_frame_page(g, frame)))
+			return true;
+		copies = g->frames[frame].shadow;
+	}
+	return false;
 }
 
 /* Pages of zeroes are only marked in a bitmap, if all of a folio are. */
@@ -287,10 +299,12 @@ bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
 {
 	swp_entry_t swap = folio->swap;
 	struct address_space *mapping = swap_address_space(swap);
+	enum vm_event_item what = GCMA_refused_kept;
 	int refs = 1 + folio_nr_pages(folio);
 	void *copies;
 
-	if (folio_ref_count(folio) != refs || arch_prepare_to_swap(folio))
+	if (folio_test_writeback(folio) || folio_ref_count(folio) != refs ||
+	    arch_prepare_to_swap(folio))
 		return false;
 	/*
 	 * Who writes to it from now on holds a reference already, or takes one, and marks it
@@ -304,22 +318,25 @@ bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg)
 	xa_lock_irq(&mapping->i_pages);
 	if (!folio_ref_freeze(folio, refs))
 		goto unlock;
-	if (folio_test_dirty(folio)) {
-		folio_ref_unfreeze(folio, refs);
-		goto unlock;
-	}
+	/* Failed memory is looked for last: from now on it is as that of any page that is lost. */
+	if (gcma_copies_failed(copies))
+		what = GCMA_refused_failed;
+	else if (!folio_test_dirty(folio))
+		goto commit;
+	folio_ref_unfreeze(folio, refs);
+unlock:
+	xa_unlock_irq(&mapping->i_pages);
+	gcma_put_all(copies, what);
+dirty:
+	folio_set_dirty(folio);
+	return false;
+commit:
 	/* There always is a shadow, and nothing invalidates what is in swap. */
 	__gcma_store_commit(copies, mapping, folio, workingset_eviction(folio, target_memcg), 0);
 	mem_cgroup_swapout(folio, swap);
 	xa_unlock_irq(&mapping->i_pages);
 	put_swap_folio(folio, swap);
 	return true;
-unlock:
-	xa_unlock_irq(&mapping->i_pages);
-	gcma_put_all(copies, GCMA_refused_kept);
-dirty:
-	folio_set_dirty(folio);
-	return false;
 }
 
 /* ------ loading --------------------------------------------------------- */

@@ -907,6 +907,84 @@ static void __init gcma_test_narrow_amid(struct kunit *test)
 	}
 }
 
+/* A medium that has its pages in blocks: who reads one of them gets all. */
+#define KUNIT_BLOCK	(1UL << GCMA_MAX_ORDER)
+
+static void kunit_read_blocks(struct readahead_control *ractl)
+{
+	struct gcma_kunit *k = kunit_of(ractl->mapping);
+	pgoff_t first = round_down(readahead_index(ractl), KUNIT_BLOCK);
+	pgoff_t end = round_up(readahead_index(ractl) + readahead_count(ractl), KUNIT_BLOCK);
+	struct folio *folio;
+
+	atomic_add((end - first) / KUNIT_BLOCK, &k->reads);
+	readahead_expand(ractl, (loff_t)first << PAGE_SHIFT, (end - first) << PAGE_SHIFT);
+	while ((folio = readahead_folio(ractl))) {
+		memset(folio_address(folio), k->medium, folio_size(folio));
+		folio_end_read(folio, true);
+	}
+}
+
+static const struct address_space_operations kunit_block_aops = {
+	.read_folio = kunit_read_folio,
+	.readahead = kunit_read_blocks,
+};
+
+/* Evict the pages of a block from @from to @to, and read @ra. How many blocks were read? */
+static int kunit_blocks(struct kunit *test, pgoff_t block, unsigned int from, unsigned int to,
+			struct file_ra_state *ra, bool large)
+{
+	struct gcma_kunit *k = test->priv;
+	DEFINE_READAHEAD(ractl, NULL, ra, &k->inode.i_data, ra->start);
+	int reads;
+
+	while (from < to)
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, block + from++, 1));
+	k->inode.i_data.a_ops = &kunit_block_aops;
+	k->medium = 1;
+	reads = atomic_read(&k->reads);
+	if (large)
+		page_cache_ra_order(&ractl, ra, 0);
+	else
+		page_cache_ra_unbounded(&ractl, ra->size, ra->async_size);
+	k->inode.i_data.a_ops = &kunit_aops;
+	return atomic_read(&k->reads) - reads;
+}
+
+/* What is read as a whole anyway is read once, over tenants too. */
+static void __init gcma_test_blocks(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t i, block = round_up(kunit_index(k, GCMA_FOLLOW), KUNIT_BLOCK);
+	struct file_ra_state ra;
+	unsigned int large;
+
+	i_size_write(&k->inode, MAX_LFS_FILESIZE);
+	for (large = 0; large <= IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE); large++) {
+		ra = (struct file_ra_state){ .start = block, .size = KUNIT_BLOCK };
+		KUNIT_EXPECT_EQ(test, kunit_blocks(test, block, GCMA_RUN, 2 * GCMA_RUN, &ra,
+						   large), 1);
+		for (i = block; i < block + KUNIT_BLOCK; i++)
+			KUNIT_EXPECT_TRUE(test, kunit_slot(k, i) && !kunit_is_tenant(k, i));
+		lru_add_drain_all();
+		invalidate_inode_pages2(&k->inode.i_data);
+	}
+
+	/* A fault between tenants: read around it as far as they are */
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, block + 2, 1));
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, block + 6, 1));
+	ra = (struct file_ra_state){ .start = block, .size = KUNIT_BLOCK };
+	gcma_narrow(&k->inode.i_data, block + 4, &ra);
+	KUNIT_EXPECT_EQ(test, ra.start, block + 3);
+	KUNIT_EXPECT_EQ(test, ra.size, 3);
+	KUNIT_EXPECT_EQ(test, kunit_blocks(test, block, 0, 0, &ra, false), 1);
+	for (i = block; i < block + KUNIT_BLOCK; i++)
+		KUNIT_EXPECT_TRUE(test, kunit_slot(k, i) && !kunit_is_tenant(k, i));
+	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
+	lru_add_drain_all();
+	invalidate_inode_pages2(&k->inode.i_data);
+}
+
 /* Pages of files that came back, and were known to. */
 static long kunit_refaults(void)
 {
@@ -3070,6 +3148,31 @@ static void __init gcma_test_dirty_not_given_up(struct kunit *test)
 	static_branch_dec(&gcma_dirty_key);
 }
 
+/* Of a large folio any frame may fail, not only the last. */
+static void __init gcma_test_dirty_failed(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	void *copies = NULL;
+	u32 frame;
+
+	static_branch_inc(&gcma_dirty_key);
+	for (frame = 3; frame < 6; frame++) {
+		void *entry = kunit_own_dirty(test, frame);
+
+		WRITE_ONCE(k->g->frames[frame].shadow, copies);
+		copies = entry;
+	}
+	KUNIT_EXPECT_FALSE(test, gcma_copies_failed(copies));
+	for (frame = 3; IS_ENABLED(CONFIG_MEMORY_FAILURE) && frame < 6; frame++) {
+		SetPageHWPoison(cma_page(&k->cma, frame));
+		KUNIT_EXPECT_TRUE(test, gcma_copies_failed(copies));
+		ClearPageHWPoison(cma_page(&k->cma, frame));
+	}
+	gcma_put_all(copies, GCMA_refused_failed);
+	kunit_check_settled(test);
+	static_branch_dec(&gcma_dirty_key);
+}
+
 static bool kunit_has(struct gcma_kunit *k, unsigned long frame, u8 pattern)
 {
 	return !memchr_inv(page_address(cma_page(&k->cma, frame)), pattern, PAGE_SIZE);
@@ -3433,6 +3536,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_run),
 	KUNIT_CASE(gcma_test_narrow),
 	KUNIT_CASE(gcma_test_narrow_amid),
+	KUNIT_CASE(gcma_test_blocks),
 	KUNIT_CASE(gcma_test_over),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),
@@ -3455,6 +3559,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dirty_max),
 	KUNIT_CASE(gcma_test_dirty_killed),
 	KUNIT_CASE(gcma_test_dirty_second_killed),
+	KUNIT_CASE(gcma_test_dirty_failed),
 	KUNIT_CASE(gcma_test_dirty_not_given_up),
 	KUNIT_CASE(gcma_test_refused_cleared),
 	KUNIT_CASE(gcma_test_refused_uncopied),

@@ -6,6 +6,7 @@
  * were not written and are in the area only, whatever the primaries do.
  */
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
@@ -1807,6 +1808,50 @@ static void unwritten(void)
 	counters_agree();
 }
 
+/* The shrinker of nodes that have nothing but shadows looks at @nr of them. */
+static void shrink_nodes(unsigned long nr)
+{
+	int node, ret = 0;
+	char path[128];
+	struct stat root;
+	glob_t found;
+
+	if (glob("/sys/kernel/debug/shrinker/mm-shadow-*", 0, NULL, &found))
+		lack("shrinkers", "no shrinkers in debugfs (CONFIG_SHRINKER_DEBUG)");
+	snprintf(path, sizeof(path), "%s/scan", found.gl_pathv[0]);
+	globfree(&found);
+	MUST(stat(CGROUP_ROOT, &root));
+	for (node = 0; !ret; node++)
+		ret = write_file(path, "%lu %d %lu", (unsigned long)root.st_ino, node, nr);
+	if (node < 2 || ret != -EINVAL) /* no such node */
+		fail("%s: %s", path, strerror(-ret));
+}
+
+/* Nodes with dirty tenants cannot be freed: a look at each is enough, until it changes. */
+static void looked_at_once(void)
+{
+	unsigned long nodes, few = pages / 64;
+
+	for (unsigned int version = 1; version < 3; version++) {
+		memory_new();
+		shrink_nodes(vm_event("workingset_nodes") + few);
+		if (vm_event("workingset_nodes") >= few)
+			fail("%lu nodes of shadows are left", vm_event("workingset_nodes"));
+		memory_write(0, pages, version);
+		swap_out();
+		dirty_expect(nearly(pages), NO_LIMIT);
+		nodes = vm_event("workingset_nodes");
+		if (nodes < few)
+			fail("%lu nodes have the shadows of %u pages", nodes, pages);
+		shrink_nodes(nodes + few);
+		nodes = vm_event("workingset_nodes");
+		if (nodes >= few / 2)
+			fail("%lu nodes are to be looked at again", nodes);
+		dirty_expect(nearly(pages), NO_LIMIT);
+		memory_check();
+	}
+}
+
 /* Only folios that are nothing but zeroes are left to the device, which marks them. */
 static void zeroes_at_first(void)
 {
@@ -2812,6 +2857,7 @@ static const struct test off_tests[] = {
 
 static const struct test dirty_tests[] = {
 	{ unwritten, ALL, NEED_LOADS, "are not written while there is room" },
+	{ looked_at_once, ANON | SINGLE, NEED_LOADS, "are looked at once by the shrinker of shadows" },
 	{ zeroes_at_first, ANY | LARGE, NEED_STORES, "that begin with a page of zeroes are not, either" },
 	{ make_way, ALL, NEED_STORES, "make way for a primary" },
 	{ taken_again_and_again, ALL, NEED_STORES, "survive primaries that take everything" },
