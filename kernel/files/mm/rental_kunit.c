@@ -1242,22 +1242,62 @@ static void rental_test_node_full(struct kunit *test)
 	pgdat->min_slab_pages = min_slab;
 }
 
-/* That it has too little is no distress: the next one is asked. */
-static void rental_test_one_node(struct kunit *test)
+/* So many that the area has room still */
+#define KUNIT_SPARED	(KUNIT_FRAMES - 2 * KUNIT_FRAMES / RENTAL_ROOM)
+
+/* Reclaim looks for pages of the area's node, which are not found. */
+static void kunit_reclaim_node(struct rental_kunit *k)
 {
-	struct rental_kunit *k = test->priv;
 	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
-	unsigned long nr = KUNIT_FRAMES - 2 * KUNIT_FRAMES / RENTAL_ROOM;
 	unsigned long min_slab = pgdat->min_slab_pages;
 	int mode = node_reclaim_mode;
 
-	kunit_fill(test, 0, nr);
 	pgdat->min_slab_pages = 0; /* what to look at it for */
 	node_reclaim_mode = RECLAIM_WRITE | RECLAIM_UNMAP;
 	node_reclaim(pgdat, GFP_KERNEL, MAX_PAGE_ORDER);
 	node_reclaim_mode = mode;
 	pgdat->min_slab_pages = min_slab;
-	KUNIT_EXPECT_GE(test, k->r->nr_lent, nr);
+}
+
+/* That it has too little is no distress: the next one is asked. */
+static void rental_test_one_node(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+
+	kunit_fill(test, 0, KUNIT_SPARED);
+	kunit_reclaim_node(k);
+	KUNIT_EXPECT_GE(test, k->r->nr_lent, KUNIT_SPARED);
+}
+
+static unsigned long kunit_active(struct rental_kunit *k)
+{
+	unsigned long i, nr = 0;
+
+	for (i = 0; i < KUNIT_FRAMES; i++)
+		nr += test_bit(i, k->r->lent) && PageActive(k->memory + i);
+	return nr;
+}
+
+/* Reclaim leaves lent pages where they are, but not among those in use if nobody uses them. */
+static void rental_test_grows_old(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned int tries;
+	unsigned long i;
+
+	if (lru_gen_enabled())
+		kunit_skip(test, "generations grow old by themselves");
+	kunit_fill(test, 0, KUNIT_SPARED);
+	for (i = 0; i < KUNIT_FRAMES; i++)
+		if (test_bit(i, k->r->lent))
+			folio_activate(page_folio(k->memory + i));
+	lru_add_drain_all();
+	KUNIT_ASSERT_EQ(test, kunit_active(k), KUNIT_SPARED);
+	/* It may find enough elsewhere before it has looked at all. */
+	for (tries = 0; tries < 20 && kunit_active(k) > KUNIT_SPARED / 2; tries++)
+		kunit_reclaim_node(k);
+	KUNIT_EXPECT_LE(test, kunit_active(k), KUNIT_SPARED / 2);
+	KUNIT_EXPECT_GE(test, k->r->nr_lent, KUNIT_SPARED);
 }
 #endif
 
@@ -1389,6 +1429,7 @@ static struct kunit_case rental_kunit_cases[] = {
 #ifdef CONFIG_NUMA
 	KUNIT_CASE(rental_test_node_full),
 	KUNIT_CASE(rental_test_one_node),
+	KUNIT_CASE(rental_test_grows_old),
 #endif
 	KUNIT_CASE(rental_test_spared),
 	{}
