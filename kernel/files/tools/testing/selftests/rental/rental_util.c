@@ -73,6 +73,37 @@ unsigned long count_of(const char *counter)
 	return area_number(&area, counter);
 }
 
+struct writes writes_so_far(void)
+{
+	struct writes writes;
+
+	/* A page is found dirty after it stayed: the reasons of all are among those. */
+	writes.slipped = count_of("slipped");
+	writes.replaced = count_of("replaced");
+	writes.held = count_of("held");
+	writes.no_memory = count_of("no_memory");
+	return writes;
+}
+
+void expect_seldom_held(const struct writes *before, bool memory_fails)
+{
+	struct writes now = writes_so_far();
+	unsigned long replaced = now.replaced - before->replaced;
+	unsigned long held = now.held - before->held;
+	unsigned long no_memory = now.no_memory - before->no_memory;
+	unsigned long slipped = now.slipped - before->slipped;
+
+	diag("%lu pages were replaced before they were written to, %lu held, %lu without memory",
+	     replaced, held, no_memory);
+	if (slipped > held + no_memory)
+		fail("%lu pages were written to in the area, though nobody held them",
+		     slipped - held - no_memory);
+	if (no_memory && !memory_fails)
+		fail("%lu pages were written to in the area for want of memory", no_memory);
+	if (held > replaced / SELDOM)
+		fail("%lu pages were written to in the area because somebody held them", held);
+}
+
 void begin(const char *scheme)
 {
 	need_policy(&area, "rental");
