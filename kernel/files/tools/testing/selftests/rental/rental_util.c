@@ -75,14 +75,12 @@ unsigned long count_of(const char *counter)
 
 struct writes writes_so_far(void)
 {
-	struct writes writes;
-
-	/* A page is found dirty after it stayed: the reasons of all are among those. */
-	writes.slipped = count_of("slipped");
-	writes.replaced = count_of("replaced");
-	writes.held = count_of("held");
-	writes.no_memory = count_of("no_memory");
-	return writes;
+	return (struct writes){
+		.replaced = count_of("replaced"),
+		.held = count_of("held"),
+		.no_memory = count_of("no_memory"),
+		.slipped = count_of("slipped"),
+	};
 }
 
 void expect_seldom_held(const struct writes *before, bool memory_fails)

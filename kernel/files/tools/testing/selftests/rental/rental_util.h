@@ -36,7 +36,7 @@ struct writes {
 	unsigned long replaced, held, no_memory, slipped;
 };
 
-struct writes writes_so_far(void);
+struct writes writes_so_far(void);			/* while nobody writes */
 /* Since then few were held, none were written to without a reason, nor for want of memory. */
 void expect_seldom_held(const struct writes *before, bool memory_fails);
 
