@@ -1450,7 +1450,8 @@ static unsigned long kunit_active(struct rental_kunit *k)
 	unsigned long i, nr = 0;
 
 	for (i = 0; i < KUNIT_FRAMES; i++)
-		nr += test_bit(i, k->r->lent) && PageActive(k->memory + i);
+		nr += test_bit(i, k->r->lent) &&
+		      folio_test_active(page_folio(k->memory + i));
 	return nr;
 }
 

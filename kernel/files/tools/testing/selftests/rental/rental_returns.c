@@ -902,7 +902,8 @@ static void driver_opens(void)
 		fail("mmap of the device: %s", strerror(errno));
 	for (size_t i = 0; i < (end - first) * page_size; i++)
 		if (map[i])
-			fail("byte %zu of the device's memory is %#x, as another left it", i, map[i]);
+			fail("byte %zu of what the device has is %#x, as another left it", i,
+			     map[i]);
 	memset(map, 0x5a, (end - first) * page_size);
 	file_check(fd, 1, bytes);
 	find_pages(fd, after, pages);

@@ -29,8 +29,9 @@ void set_scheme(const char *scheme);
 unsigned long count_of(const char *counter);
 
 /*
- * Lent pages that were to be written to: those that left before, those that stayed because somebody
- * held them, or for want of memory for a copy; and those that were found dirty, which are no others.
+ * Lent pages that were to be written to: those that left before, those that stayed because
+ * somebody held them, or for want of memory for a copy; and those that were found dirty, which
+ * are no others.
  */
 struct writes {
 	unsigned long replaced, held, no_memory, slipped;

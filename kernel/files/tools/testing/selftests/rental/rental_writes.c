@@ -311,8 +311,8 @@ static void write_gathered(void)
 #define AT_ONCE	100	/* tries */
 
 /*
- * Without waiting, behind a write to page 9 that may wait: a filesystem sends back who would have to
- * note a new time of the last change.
+ * Without waiting, behind a write to page 9 that may wait: a filesystem sends back who would have
+ * to note a new time of the last change.
  */
 static bool write_at_once(off_t off, size_t len)
 {
