@@ -1148,15 +1148,26 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 	}
 }
 
+/* For debugging: who marks a folio dirty tells of it just after that. */
+static inline bool rental_told(const struct rental *r)
+{
+	unsigned int tries;
+
+	for (tries = 0; !rental_may_be_dirty(r) && tries < 100; tries++)
+		usleep_range(50, 200);
+	return rental_may_be_dirty(r);
+}
+
 /*
  * A lent folio, locked, of the page cache: one of a file, and not dirty unless __rental_dirtied()
- * was told, and rental_clean() is not done with it. Whoever takes a dirty one out of the page cache is warned by filemap_unaccount_folio().
+ * was told, and rental_clean() is not done with it. Whoever takes a dirty one out of the page cache
+ * is warned by filemap_unaccount_folio().
  */
 static void rental_check(const struct rental *r, struct folio *folio)
 {
 	VM_WARN_ON_ONCE_FOLIO(folio_test_anon(folio) || folio_test_swapbacked(folio), folio);
 	VM_WARN_ON_ONCE_FOLIO((folio_test_dirty(folio) || folio_test_writeback(folio)) &&
-			      !rental_may_be_dirty(r), folio);
+			      !rental_told(r), folio);
 }
 
 /*

@@ -93,9 +93,10 @@ void expect_seldom_held(const struct writes *before, bool memory_fails)
 
 	diag("%lu pages were replaced before they were written to, %lu held, %lu without memory",
 	     replaced, held, no_memory);
-	if (slipped > held + no_memory)
-		fail("%lu pages were written to in the area, though nobody held them",
-		     slipped - held - no_memory);
+	/* One that stays may become dirty again, when its filesystem puts off to write it. */
+	if (slipped > 2 * (held + no_memory))
+		fail("%lu pages were written to in the area, and %lu had a reason to stay",
+		     slipped, held + no_memory);
 	if (no_memory && !memory_fails)
 		fail("%lu pages were written to in the area for want of memory", no_memory);
 	if (held > replaced / SELDOM)
