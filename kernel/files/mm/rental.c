@@ -30,6 +30,7 @@
 
 #define pr_fmt(fmt) "rental: " fmt
 
+#include <kunit/static_stub.h>
 #include <linux/backing-dev.h>
 #include <linux/cma.h>
 #include <linux/cpuset.h>
@@ -43,6 +44,7 @@
 #include <linux/page-isolation.h>
 #include <linux/pagevec.h>
 #include <linux/rmap.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
 
@@ -554,6 +556,24 @@ static bool rental_replace(struct folio *old, struct folio *new)
 	return done;
 }
 
+/*
+ * Split a lent folio, as rental_replace() would replace it: true, and its first part has the
+ * caller's lock and reference, and those of rental_waiters, who look what they have got.
+ */
+static bool rental_split(struct folio *folio)
+{
+	unsigned int flags = memalloc_nofs_save(); /* see rental_to_write() */
+	int waiters = rental_nr_waiters(folio), ret;
+
+	if (waiters)
+		folio_ref_sub(folio, waiters);
+	ret = split_folio_to_order(folio, mapping_min_folio_order(folio->mapping));
+	if (waiters)
+		folio_ref_add(folio, waiters);
+	memalloc_nofs_restore(flags);
+	return !ret;
+}
+
 /* Drop a locked folio from the page cache, if it is clean; false if that is not possible now. */
 static bool rental_discard(struct folio *folio)
 {
@@ -665,9 +685,18 @@ static bool rental_wait_to_write(struct rental *r, struct folio *folio, unsigned
 	}
 }
 
+/* Other memory, for what is going to be written to */
+static struct folio *rental_alloc_copy(gfp_t gfp, unsigned int order)
+{
+	KUNIT_STATIC_STUB_REDIRECT(rental_alloc_copy, gfp, order);
+	return filemap_alloc_folio(gfp, order);
+}
+
 /*
  * What is to be written instead of @old, which is locked and stays so: a folio of other memory,
- * locked, or @old, if it cannot leave now, or there is no memory. Without waiting it fails then.
+ * locked, or @old, if it cannot leave now, or there is no memory. NULL if @old was split, because
+ * there is none in one piece: who looks for the page again finds a smaller folio. Without waiting
+ * it fails then.
  */
 static struct folio *rental_to_write(struct folio *old, bool nowait)
 {
@@ -675,6 +704,7 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	unsigned int times = 0, tries = 0;
 	unsigned long since;
 	struct folio *new;
+	bool split;
 	gfp_t gfp;
 
 	/* dirty: it could not leave when it was written to first */
@@ -692,21 +722,34 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	gfp = nowait ? (gfp & ~GFP_KERNEL) | GFP_NOWAIT : gfp & ~__GFP_FS;
 	gfp |= nowait || folio_order(old) > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY :
 								      __GFP_RETRY_MAYFAIL;
-	new = filemap_alloc_folio(gfp | __GFP_NOWARN, folio_order(old));
+	new = rental_alloc_copy(gfp | __GFP_NOWARN, folio_order(old));
+	split = !new && !nowait && IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) &&
+		folio_order(old) > mapping_min_folio_order(old->mapping);
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
 	since = jiffies;
-	while (new && !rental_replace(old, new)) {
-		if (nowait || ++tries > RENTAL_WRITE_WAITS ||
-		    !rental_wait_to_write(r, old, since, &times)) {
-			folio_put(new);
-			new = NULL;
+	while (new || split) {
+		if (split && rental_split(old))
+			return NULL;
+		if (new && rental_replace(old, new)) {
+			rental_count(r, RENTAL_replaced, folio_nr_pages(new));
+			return new;
 		}
+		if (nowait || ++tries > RENTAL_WRITE_WAITS ||
+		    !rental_wait_to_write(r, old, since, &times))
+			break;
 	}
 	if (new)
-		rental_count(r, RENTAL_replaced, folio_nr_pages(new));
-	return new ?: nowait ? ERR_PTR(-EAGAIN) : old;
+		folio_put(new);
+	if (nowait)
+		return ERR_PTR(-EAGAIN);
+	/* Written back: it was held when it was written to before. */
+	if (times || folio_test_writeback(old))
+		rental_count(r, RENTAL_held, folio_nr_pages(old));
+	else if (!new)
+		rental_count(r, RENTAL_no_memory, folio_nr_pages(old));
+	return old;
 }
 
 struct folio *__rental_before_write(struct folio *old, bool nowait)
@@ -727,7 +770,7 @@ vm_fault_t __rental_fault(struct folio *folio)
 	rental_folio_lock(folio);
 	if (folio->mapping) {
 		new = rental_to_write(folio, false);
-		if (new != folio) {
+		if (new && new != folio) {
 			folio_unlock(new);
 			folio_put(new);
 		}
@@ -745,6 +788,9 @@ bool __rental_take_over(struct folio *folio)
 	    folio_test_dirty(folio) || rental_at_folio(folio) ||
 	    camc_keeps_color(folio_pfn(folio)) || !rental_may_lend(folio->mapping))
 		return false;
+	/* A group that is gone goes with the last of its pages. */
+	if (!mem_cgroup_online(folio_memcg(folio)))
+		return false;
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
 
@@ -757,8 +803,10 @@ bool __rental_take_over(struct folio *folio)
 			rental_count(r, RENTAL_taken_over, folio_nr_pages(new));
 			trace_rental_take_over(folio, new);
 			/* by who had a reference until the exchange, and no lock */
-			if (folio_test_dirty(new))
+			if (folio_test_dirty(new)) {
+				rental_count(r, RENTAL_held, folio_nr_pages(new));
 				__rental_dirtied(new);
+			}
 			folio_unlock(new);
 			folio_put(new);
 			return true;
@@ -771,11 +819,17 @@ bool __rental_take_over(struct folio *folio)
 
 /* ------ what must not be there ---------------------------------------- */
 
+/* Was a folio marked dirty since a look at all of them before which no other was? */
+static inline bool rental_may_be_dirty(const struct rental *r)
+{
+	return READ_ONCE(r->cleaned) != atomic_long_read(&r->dirtied);
+}
+
 void __rental_dirtied(struct folio *folio)
 {
 	struct rental *r = rental_at_folio(folio);
 
-	WRITE_ONCE(r->dirtied, true);
+	atomic_long_inc(&r->dirtied);
 	if (READ_ONCE(r->scheme) == RENTAL_NOCLEAN)
 		return;
 	rental_count(r, RENTAL_slipped, folio_nr_pages(folio));
@@ -848,6 +902,7 @@ static struct folio *rental_next(const struct rental *r, unsigned long *frame,
 static void rental_clean(struct work_struct *work)
 {
 	struct rental *r = container_of(work, struct rental, clean_work.work);
+	long dirtied = atomic_long_read(&r->dirtied);
 	unsigned long frame = 0;
 	struct folio *folio;
 	bool again = false;
@@ -864,7 +919,9 @@ static void rental_clean(struct work_struct *work)
 		}
 		cond_resched();
 	}
-	if (again && READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
+	if (!again)
+		WRITE_ONCE(r->cleaned, dirtied);
+	else if (READ_ONCE(r->scheme) != RENTAL_NOCLEAN)
 		schedule_delayed_work(&r->clean_work, 10 * RENTAL_CLEAN_DELAY);
 }
 
@@ -1091,15 +1148,26 @@ static void rental_activate(struct rental *r, unsigned long start, unsigned long
 	}
 }
 
+/* For debugging: who marks a folio dirty tells of it just after that. */
+static inline bool rental_told(const struct rental *r)
+{
+	unsigned int tries;
+
+	for (tries = 0; !rental_may_be_dirty(r) && tries < 100; tries++)
+		usleep_range(50, 200);
+	return rental_may_be_dirty(r);
+}
+
 /*
  * A lent folio, locked, of the page cache: one of a file, and not dirty unless __rental_dirtied()
- * was told. Whoever takes a dirty one out of the page cache is warned by filemap_unaccount_folio().
+ * was told, and rental_clean() is not done with it. Whoever takes a dirty one out of the page cache
+ * is warned by filemap_unaccount_folio().
  */
 static void rental_check(const struct rental *r, struct folio *folio)
 {
 	VM_WARN_ON_ONCE_FOLIO(folio_test_anon(folio) || folio_test_swapbacked(folio), folio);
 	VM_WARN_ON_ONCE_FOLIO((folio_test_dirty(folio) || folio_test_writeback(folio)) &&
-			      !READ_ONCE(r->dirtied), folio);
+			      !rental_told(r), folio);
 }
 
 /*
@@ -1360,6 +1428,9 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  * What cma_alloc() does, for a range that the caller chooses: a driver whose device has its
  * place in memory calls this when it is opened, and rent_memory() when it is closed (section
  * 3.1 of the paper). At first all of an area is lent.
+ *
+ * The pages hold what was there before, which is of files that others read: who shows them to user
+ * space clears them.
  *
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that

@@ -49,7 +49,8 @@ struct rental_vain {
  * @in_vain: files, by the hash of their address, whose writers waited in vain
  * @hand: where to look for the next idle frame
  * @scheme: see there
- * @dirtied: a page was marked dirty there, ever
+ * @dirtied: how often a folio was marked dirty there
+ * @cleaned: @dirtied before the last look at all of them, of which none stays dirty
  * @clean_work: moves dirty pages out
  * @counters: events since boot
  */
@@ -66,7 +67,8 @@ struct rental {
 	struct rental_vain in_vain[RENTAL_NR_VAIN];
 	enum rental_scheme scheme;
 	atomic_long_t nr_unevictable;
-	bool dirtied;
+	atomic_long_t dirtied;
+	long cleaned;
 	struct delayed_work clean_work;
 	atomic_long_t counters[RENTAL_NR_COUNTERS];
 };

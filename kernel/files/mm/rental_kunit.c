@@ -767,16 +767,6 @@ static void rental_test_nowait_mapped(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, new, ERR_PTR(-EAGAIN));
 }
 
-/* Has a page until somebody else has waited for it for a while. */
-static int kunit_hold(void *folio)
-{
-	while (!folio_test_locked(folio))
-		cond_resched();
-	udelay(300);
-	folio_put(folio);
-	return 0;
-}
-
 /* A write to the lent page at @index finds another one in its place. */
 static void kunit_write_moves(struct kunit *test, pgoff_t index)
 {
@@ -788,6 +778,122 @@ static void kunit_write_moves(struct kunit *test, pgoff_t index)
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, new));
 	folio_unlock(new);
 	folio_put(new);
+}
+
+/* Memory has no two free pages beside each other. */
+static struct folio *kunit_no_run(gfp_t gfp, unsigned int order)
+{
+	return order ? NULL : filemap_alloc_folio(gfp, order);
+}
+
+#define KUNIT_ORDER	3
+
+/* A large folio, for whose copy there is no run of other memory */
+static struct folio *kunit_read_no_run(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "large folios cannot be split");
+	i_size_write(&k->inode, PAGE_SIZE << KUNIT_ORDER);
+	folio = kunit_read(test, 0, KUNIT_ORDER);
+	lru_add_drain_all();
+	kunit_activate_static_stub(test, rental_alloc_copy, kunit_no_run);
+	return folio;
+}
+
+/* Of what was a large folio one page is elsewhere, and the others are lent still. */
+static void kunit_expect_split(struct kunit *test, pgoff_t index)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	pgoff_t i;
+
+	for (i = 0; i < 1 << KUNIT_ORDER; i++) {
+		folio = filemap_get_folio(kunit_mapping(k), i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+		KUNIT_EXPECT_FALSE(test, folio_test_large(folio));
+		KUNIT_EXPECT_TRUE(test, folio_test_uptodate(folio));
+		KUNIT_EXPECT_EQ(test, kunit_ours(k, folio), i != index);
+		kunit_check_page(test, folio, i);
+		folio_put(folio);
+	}
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_held), 0);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 0);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, (1 << KUNIT_ORDER) - 1);
+	kunit_check(test);
+}
+
+/* Without a run of other memory the page that is written to leaves alone. */
+static void rental_test_write_split(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *new;
+
+	folio_put(kunit_read_no_run(test));
+	/* who must not wait does not wait for the locks of a split */
+	new = __filemap_get_folio(kunit_mapping(k), 5, FGP_WRITEBEGIN | FGP_NOWAIT, GFP_NOWAIT);
+	KUNIT_EXPECT_PTR_EQ(test, new, ERR_PTR(-EAGAIN));
+	kunit_write_moves(test, 5);
+	kunit_expect_split(test, 5);
+}
+
+/* It is not split for who writes to it while somebody holds it, and is as it was then. */
+static void rental_test_write_split_held(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read_no_run(test), *new;
+
+	new = __filemap_get_folio(kunit_mapping(k), 5, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_EXPECT_PTR_EQ(test, new, folio);
+	KUNIT_EXPECT_EQ(test, folio_order(new), KUNIT_ORDER);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(new), 2 + (1 << KUNIT_ORDER));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_held), 1 << KUNIT_ORDER);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 0);
+	folio_unlock(new);
+	folio_put(new);
+	folio_put(folio);
+	kunit_write_moves(test, 5);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 1);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, (1 << KUNIT_ORDER) - 1);
+	kunit_check(test);
+}
+
+/* Memory has no free page. */
+static struct folio *kunit_no_memory(gfp_t gfp, unsigned int order)
+{
+	return NULL;
+}
+
+static void rental_test_write_no_memory(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *new;
+
+	kunit_fill(test, 0, 1);
+	kunit_activate_static_stub(test, rental_alloc_copy, kunit_no_memory);
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN | FGP_NOWAIT, GFP_NOWAIT);
+	KUNIT_EXPECT_PTR_EQ(test, new, ERR_PTR(-EAGAIN));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 0);
+	new = __filemap_get_folio(kunit_mapping(k), 0, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(new));
+	KUNIT_EXPECT_TRUE(test, kunit_ours(k, new));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 1);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_held), 0);
+	folio_unlock(new);
+	folio_put(new);
+}
+
+/* Has a page until somebody else has waited for it for a while. */
+static int kunit_hold(void *folio)
+{
+	while (!folio_test_locked(folio))
+		cond_resched();
+	udelay(300);
+	folio_put(folio);
+	return 0;
 }
 
 static void rental_test_write_waits(struct kunit *test)
@@ -1064,6 +1170,45 @@ static void rental_test_two_faults(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Nor do they keep it in one piece; they find the part that has the folio's first page. */
+static void rental_test_split_fault(struct kunit *test)
+{
+	struct folio *folio = kunit_read_no_run(test);
+	struct task_struct *other;
+	unsigned int ms = 0;
+
+	other = kthread_create(kunit_fault, folio, "rental-kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	get_task_struct(other);
+	folio_get(folio);
+	folio_lock(folio);
+	wake_up_process(other);
+	while (!rental_nr_waiters(folio) && ms++ < 10000)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_NULL(test, rental_before_write(folio, false));
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(other), 0);
+	kunit_expect_split(test, 0);
+}
+
+/* A fault that splits a folio is taken again, and finds a small one. */
+static void rental_test_fault_split(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read_no_run(test);
+
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_FALSE(test, folio_test_large(folio));
+	KUNIT_EXPECT_FALSE(test, folio_test_locked(folio));
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 2);
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 1 << KUNIT_ORDER);
+	folio = filemap_get_folio(kunit_mapping(k), 5);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
+	folio_put(folio);
+	kunit_expect_split(test, 5);
+}
+
 /* Who holds a page keeps it where it is, but for no longer than he holds it. */
 static void rental_test_slipped(struct kunit *test)
 {
@@ -1081,11 +1226,16 @@ static void rental_test_slipped(struct kunit *test)
 	folio_unlock(folio);
 	folio_put(folio);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_slipped), 1);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_held), 1);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 0);
 	flush_delayed_work(&k->r->clean_work);
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 2);
+	KUNIT_EXPECT_TRUE(test, rental_may_be_dirty(k->r));
 	folio_put(folio);
 	flush_delayed_work(&k->r->clean_work);
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 1);
+	/* so what is dirty the next time is told */
+	KUNIT_EXPECT_FALSE(test, rental_may_be_dirty(k->r));
 	folio = filemap_get_folio(kunit_mapping(k), 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
@@ -1106,7 +1256,9 @@ static void rental_test_slipped_locked(struct kunit *test)
 	lru_add_drain_all();
 	folio_lock(folio);
 	folio_mark_dirty(folio);
+	/* nobody asked before */
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_slipped), 1);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_held), 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_unlock, folio, "rental-kunit")));
 	flush_delayed_work(&k->r->clean_work);
 	KUNIT_EXPECT_TRUE(test, folio_test_locked(folio));
@@ -1160,6 +1312,30 @@ static void rental_test_take_over(struct kunit *test)
 	folio_put(folio);
 	kunit_check(test);
 }
+
+#ifdef CONFIG_MEMCG
+/* A group that is gone is not kept by pages that were to be evicted. */
+static void rental_test_group_gone(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct cgroup_subsys_state *css;
+	struct folio *folio;
+
+	if (mem_cgroup_disabled())
+		kunit_skip(test, "there are no groups");
+	folio = kunit_isolated(test, 0);
+	css = &folio_memcg(folio)->css;
+	folio_lock(folio);
+	css->flags &= ~CSS_ONLINE; /* as if it was gone: it is that of all */
+	KUNIT_EXPECT_FALSE(test, rental_take_over(folio));
+	css->flags |= CSS_ONLINE;
+	folio_unlock(folio);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_taken_over), 0);
+	node_stat_mod_folio(folio, NR_ISOLATED_FILE, -1);
+	folio_putback_lru(folio);
+	kunit_check(test);
+}
+#endif
 
 #ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH
 /* Nobody reads the old page any more when there is a new one. */
@@ -1242,22 +1418,62 @@ static void rental_test_node_full(struct kunit *test)
 	pgdat->min_slab_pages = min_slab;
 }
 
-/* That it has too little is no distress: the next one is asked. */
-static void rental_test_one_node(struct kunit *test)
+/* So many that the area has room still */
+#define KUNIT_SPARED	(KUNIT_FRAMES - 2 * KUNIT_FRAMES / RENTAL_ROOM)
+
+/* Reclaim looks for pages of the area's node, which are not found. */
+static void kunit_reclaim_node(struct rental_kunit *k)
 {
-	struct rental_kunit *k = test->priv;
 	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
-	unsigned long nr = KUNIT_FRAMES - 2 * KUNIT_FRAMES / RENTAL_ROOM;
 	unsigned long min_slab = pgdat->min_slab_pages;
 	int mode = node_reclaim_mode;
 
-	kunit_fill(test, 0, nr);
 	pgdat->min_slab_pages = 0; /* what to look at it for */
 	node_reclaim_mode = RECLAIM_WRITE | RECLAIM_UNMAP;
 	node_reclaim(pgdat, GFP_KERNEL, MAX_PAGE_ORDER);
 	node_reclaim_mode = mode;
 	pgdat->min_slab_pages = min_slab;
-	KUNIT_EXPECT_GE(test, k->r->nr_lent, nr);
+}
+
+/* That it has too little is no distress: the next one is asked. */
+static void rental_test_one_node(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+
+	kunit_fill(test, 0, KUNIT_SPARED);
+	kunit_reclaim_node(k);
+	KUNIT_EXPECT_GE(test, k->r->nr_lent, KUNIT_SPARED);
+}
+
+static unsigned long kunit_active(struct rental_kunit *k)
+{
+	unsigned long i, nr = 0;
+
+	for (i = 0; i < KUNIT_FRAMES; i++)
+		nr += test_bit(i, k->r->lent) &&
+		      folio_test_active(page_folio(k->memory + i));
+	return nr;
+}
+
+/* Reclaim leaves lent pages where they are, but not among those in use if nobody uses them. */
+static void rental_test_grows_old(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned int tries;
+	unsigned long i;
+
+	kunit_fill(test, 0, KUNIT_SPARED);
+	for (i = 0; i < KUNIT_FRAMES; i++)
+		if (test_bit(i, k->r->lent))
+			folio_activate(page_folio(k->memory + i));
+	lru_add_drain_all();
+	/* generations grow old by themselves */
+	KUNIT_ASSERT_EQ(test, kunit_active(k), lru_gen_enabled() ? 0 : KUNIT_SPARED);
+	/* It may find enough elsewhere before it has looked at all. */
+	for (tries = 0; tries < 20 && kunit_active(k) > KUNIT_SPARED / 2; tries++)
+		kunit_reclaim_node(k);
+	KUNIT_EXPECT_LE(test, kunit_active(k), KUNIT_SPARED / 2);
+	KUNIT_EXPECT_GE(test, k->r->nr_lent, KUNIT_SPARED);
 }
 #endif
 
@@ -1368,6 +1584,9 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_ranges),
 	KUNIT_CASE(rental_test_write),
 	KUNIT_CASE(rental_test_write_large),
+	KUNIT_CASE(rental_test_write_split),
+	KUNIT_CASE(rental_test_write_split_held),
+	KUNIT_CASE(rental_test_write_no_memory),
 	KUNIT_CASE(rental_test_write_noclean),
 	KUNIT_CASE(rental_test_write_stable),
 	KUNIT_CASE(rental_test_nowait_mapped),
@@ -1379,9 +1598,14 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_of_primary),
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_two_faults),
+	KUNIT_CASE(rental_test_split_fault),
+	KUNIT_CASE(rental_test_fault_split),
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_slipped_locked),
 	KUNIT_CASE(rental_test_take_over),
+#ifdef CONFIG_MEMCG
+	KUNIT_CASE(rental_test_group_gone),
+#endif
 #ifdef CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH
 	KUNIT_CASE(rental_test_flush),
 #endif
@@ -1389,6 +1613,7 @@ static struct kunit_case rental_kunit_cases[] = {
 #ifdef CONFIG_NUMA
 	KUNIT_CASE(rental_test_node_full),
 	KUNIT_CASE(rental_test_one_node),
+	KUNIT_CASE(rental_test_grows_old),
 #endif
 	KUNIT_CASE(rental_test_spared),
 	{}

@@ -81,10 +81,11 @@ static inline bool rental_free(struct page *page, unsigned int order)
  *
  * If it is lent, a folio of other memory takes its place, with the caller's lock and
  * reference. It stays if somebody else holds it or there is no memory: rental_dirtied() will
- * know.
+ * know. If there is memory, but not for all of it in one piece, it is split.
  *
- * Context: may sleep unless @nowait. Return: the folio to write to. If it is not @folio, that
- * is not locked any more, and the caller's reference is gone. Or ERR_PTR(-EAGAIN), if @nowait.
+ * Context: may sleep unless @nowait. Return: the folio to write to; NULL if it was split, and the
+ * caller has to look the page up again; or ERR_PTR(-EAGAIN), if @nowait. If it is not @folio, that
+ * is not locked any more, and the caller's reference is gone.
  */
 static inline struct folio *rental_before_write(struct folio *folio, bool nowait)
 {
@@ -96,8 +97,8 @@ static inline struct folio *rental_before_write(struct folio *folio, bool nowait
  * @folio: of the page cache, or it was; referenced
  *
  * If it is lent, somebody who has the lock may be about to replace it before it is written to,
- * which the caller's reference does not keep him from. So the caller must look, when he has the
- * lock, whether it is in the page cache still.
+ * or split, which the caller's reference does not keep him from. So the caller must look, when he
+ * has the lock, whether it is in the page cache still, and the page he wants is in it.
  *
  * Context: may sleep, until a read ends or he is killed, then until the lock is free. Return: true
  * if @folio is locked; false if that is not worth the trouble.
@@ -112,7 +113,7 @@ static inline bool rental_lock(struct folio *folio)
  * @folio: of a shared mapping of a file; referenced, not locked
  *
  * Context: of a fault that may sleep. Return: 0, or %VM_FAULT_NOPAGE if another folio took the
- * place of @folio and the fault has to be taken again.
+ * place of @folio, or it was split, and the fault has to be taken again.
  */
 static inline vm_fault_t rental_fault(struct folio *folio)
 {

@@ -8,7 +8,9 @@
 RENTAL_COUNTER(lends)		/* lent to the page cache, for a read */
 RENTAL_COUNTER(taken_over)	/* lent to pages that reclaim would have evicted */
 RENTAL_COUNTER(replaced)	/* left the area before they were written to */
-RENTAL_COUNTER(slipped)		/* found dirty in the area (0 if all ways to write are known) */
+RENTAL_COUNTER(slipped)		/* found dirty there: held, no_memory, or in a way not known */
+RENTAL_COUNTER(held)		/* stayed before they were written to: somebody held them */
+RENTAL_COUNTER(no_memory)	/* stayed before they were written to: no memory for a copy */
 RENTAL_COUNTER(discarded)	/* dropped by a return */
 RENTAL_COUNTER(moved_out)	/* moved to other memory by a return: mlocked, dirty */
 RENTAL_COUNTER(activated)	/* moved to other memory by a return: in use */

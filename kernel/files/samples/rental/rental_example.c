@@ -10,6 +10,7 @@
 
 #include <linux/cma.h>
 #include <linux/dma-map-ops.h>
+#include <linux/highmem.h>
 #include <linux/init.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -29,6 +30,22 @@ static DEFINE_MUTEX(example_lock);
 static unsigned int example_users;
 static unsigned long example_first, example_pages; /* while there are users */
 
+static phys_addr_t example_base(void)
+{
+	return cma_get_base(dev_get_cma_area(NULL)) + PFN_PHYS(example_first);
+}
+
+/* What is there is of other users' files, which nobody is to see by mmap(). */
+static void example_clear(void)
+{
+	unsigned long pfn = PHYS_PFN(example_base()), end = pfn + example_pages;
+
+	for (; pfn < end; pfn++) {
+		clear_highpage(pfn_to_page(pfn));
+		cond_resched();
+	}
+}
+
 static int example_open(struct inode *inode, struct file *file)
 {
 	int ret = 0;
@@ -38,6 +55,8 @@ static int example_open(struct inode *inode, struct file *file)
 		example_first = first;
 		example_pages = pages;
 		ret = return_memory(dev_get_cma_area(NULL), example_first, example_pages);
+		if (!ret)
+			example_clear();
 	}
 	if (!ret)
 		example_users++;
@@ -57,9 +76,7 @@ static int example_release(struct inode *inode, struct file *file)
 /* A mapping has the file open, so the memory is the device's as long as anybody sees it. */
 static int example_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	phys_addr_t base = cma_get_base(dev_get_cma_area(NULL)) + PFN_PHYS(example_first);
-
-	return vm_iomap_memory(vma, base, PFN_PHYS(example_pages));
+	return vm_iomap_memory(vma, example_base(), PFN_PHYS(example_pages));
 }
 
 static const struct file_operations example_fops = {

@@ -73,6 +73,36 @@ unsigned long count_of(const char *counter)
 	return area_number(&area, counter);
 }
 
+struct writes writes_so_far(void)
+{
+	return (struct writes){
+		.replaced = count_of("replaced"),
+		.held = count_of("held"),
+		.no_memory = count_of("no_memory"),
+		.slipped = count_of("slipped"),
+	};
+}
+
+void expect_seldom_held(const struct writes *before, bool memory_fails)
+{
+	struct writes now = writes_so_far();
+	unsigned long replaced = now.replaced - before->replaced;
+	unsigned long held = now.held - before->held;
+	unsigned long no_memory = now.no_memory - before->no_memory;
+	unsigned long slipped = now.slipped - before->slipped;
+
+	diag("%lu pages were replaced before they were written to, %lu held, %lu without memory",
+	     replaced, held, no_memory);
+	/* One that stays may become dirty again, when its filesystem puts off to write it. */
+	if (slipped > 2 * (held + no_memory))
+		fail("%lu pages were written to in the area, and %lu had a reason to stay",
+		     slipped, held + no_memory);
+	if (no_memory && !memory_fails)
+		fail("%lu pages were written to in the area for want of memory", no_memory);
+	if (held > replaced / SELDOM)
+		fail("%lu pages were written to in the area because somebody held them", held);
+}
+
 void begin(const char *scheme)
 {
 	need_policy(&area, "rental");

@@ -28,6 +28,19 @@ void begin(const char *scheme);
 void set_scheme(const char *scheme);
 unsigned long count_of(const char *counter);
 
+/*
+ * Lent pages that were to be written to: those that left before, those that stayed because
+ * somebody held them, or for want of memory for a copy; and those that were found dirty, which
+ * are no others.
+ */
+struct writes {
+	unsigned long replaced, held, no_memory, slipped;
+};
+
+struct writes writes_so_far(void);			/* while nobody writes */
+/* Since then few were held, none were written to without a reason, nor for want of memory. */
+void expect_seldom_held(const struct writes *before, bool memory_fails);
+
 /* A read access */
 static inline void touch_page(const char *at)
 {

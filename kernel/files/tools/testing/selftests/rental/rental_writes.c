@@ -308,6 +308,45 @@ static void write_gathered(void)
 	check();
 }
 
+#define AT_ONCE	100	/* tries */
+
+/*
+ * Without waiting, behind a write to page 9 that may wait: a filesystem sends back who would have
+ * to note a new time of the last change.
+ */
+static bool write_at_once(off_t off, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)next_version(off, len), .iov_len = len };
+
+	mark(PAGE(9), 1);
+	for (int tries = 0; tries < AT_ONCE; tries++) {
+		pwrite_all(file.fd, file.model + PAGE(9), 1, PAGE(9));
+		if (syscall(SYS_pwritev2, file.fd, &iov, 1ul, (unsigned long)off, 0ul,
+			    RWF_NOWAIT) == (long)len)
+			return true;
+		if (errno != EAGAIN)
+			break;
+	}
+	return false;
+}
+
+/* Who must not wait is not sent back from a page that nobody has. */
+static void write_nowait(void)
+{
+	run_on(0); /* a page that was just read is on a list of its CPU */
+	file_new();
+	if (write_at_once(PAGE(9) + 100, 777)) {
+		if (!write_at_once(PAGE(3) + 100, 777))
+			fail("a write that must not wait, to a lent page: %s", strerror(errno));
+	} else if (!strcmp(kind->volume.type, "xfs")) {
+		fail("a write that must not wait: %s", strerror(errno));
+	} else {
+		diag("the filesystem has no such writes: %s", strerror(errno));
+		pwrite_all(file.fd, file.model + PAGE(9) + 100, 777, PAGE(9) + 100);
+	}
+	check();
+}
+
 static void write_direct(void)
 {
 	int direct;
@@ -1421,6 +1460,7 @@ static const struct test {
 	{ blocks_moved, "the filesystem, which moves blocks" },
 	{ loop_device, "a loop device on the file" },
 	{ swap_file, "swapping to the file" },
+	{ write_nowait, "pwritev2() that must not wait" },
 };
 
 int main(void)
