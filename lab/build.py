@@ -25,6 +25,9 @@ PLAIN = ("base", "memory", "storage", "media", "observe")
 OURS = systems.fragments(
     system for system in systems.SYSTEMS.values() if system is not systems.CAMC
 )
+# Of kernels with the fragment "debug": a warning ends the guest, and freed pages are poisoned, for
+# which it is not enough that poisoning is configured.
+STRICT = ("panic_on_warn=1", "page_poison=1")
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ FLAVOURS = {
             "debug",
             "KASAN, lockdep, DEBUG_VM, fault injection; a warning is a panic",
             (*PLAIN, *OURS, "debug"),
-            kernel_args=("panic_on_warn=1",),
+            kernel_args=STRICT,
             objects=1800,
             seconds=600,
             megabytes=2000,
@@ -80,7 +83,7 @@ FLAVOURS = {
             "camc-debug",
             "debug with memory coloring",
             (*PLAIN, *OURS, *systems.CAMC.fragments, "debug", "io"),
-            kernel_args=("panic_on_warn=1",),
+            kernel_args=STRICT,
             objects=1800,
             seconds=600,
             megabytes=2000,
