@@ -160,7 +160,7 @@ def _build(flavour: Flavour, target: Target, src: source.Tree) -> Kernel:
     objects.mkdir(parents=True, exist_ok=True)
     make = Make(target, src, objects)
     text = "".join(path.read_text() for path in fragments(flavour, target))
-    tools = _tools()
+    tools = tools_key()
     config = configure(text, make, tools)
     refused = missing_symbols(read_config(text), config)
     if refused:
@@ -270,7 +270,7 @@ def configure(text: str, make: Make, tools: str = "") -> dict[str, str]:
     return read_config(dot_config.read_text())
 
 
-def _tools() -> str:
+def tools_key() -> str:
     """What configures and makes an image, beside what the lab tells it."""
     return "".join(process.run([tool, "--version"]).stdout for tool in ("gcc", "ld"))
 

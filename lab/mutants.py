@@ -19,7 +19,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event, Lock
 
-from lab import build, console, ktap, paths, process, reach, source, systems, targets, tests, trials
+from lab import (
+    boot,
+    build,
+    console,
+    ktap,
+    paths,
+    process,
+    reach,
+    source,
+    systems,
+    targets,
+    tests,
+    trials,
+)
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
@@ -462,7 +475,8 @@ def _content(series: Series, flavour: build.Flavour, every: Iterable[Trial]) -> 
                 digest.update(f"{name}\0".encode() + series.files[name].read_bytes() + b"\0")
     for path in build.fragments(flavour, targets.DEFAULT):
         digest.update(path.read_bytes())
-    digest.update("\0".join(map(repr, every)).encode())
+    judges = (*flavour.kernel_args, boot.REPORT.pattern, *map(repr, every))
+    digest.update("\0".join((build.tools_key(), *judges)).encode())
     return digest.hexdigest()
 
 

@@ -5,12 +5,13 @@ A trial can bring home the counters of a kernel that has gcov's.
 """
 
 import base64
+import hashlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lab import boot, build, measure, process, selftests, systems, tests
+from lab import boot, build, measure, paths, process, selftests, systems, tests
 from lab.errors import LabError
 from lab.ktap import Case
 from lab.selftests import Round
@@ -42,6 +43,7 @@ class Trial:
         raise NotImplementedError
 
     def __repr__(self) -> str:
+        """All that decides what becomes of it, beside the kernel."""
         return self.name
 
 
@@ -98,11 +100,18 @@ class Groups(Trial):
 
     name = "groups"
     counted = False
+    sources = ("conftest.py", "test_guests.py")  # it is another if they are
 
     def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
         if counters:
             raise LabError(f"{self.name} brings no counters")
         return tests.groups(context).cases
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256()
+        for name in self.sources:
+            digest.update((paths.REPO / "tests" / name).read_bytes())
+        return f"{self.name}, {digest.hexdigest()}"
 
 
 def all_of(options: tests.Options) -> list[Trial]:
