@@ -66,7 +66,7 @@ FLAVOURS = {
             (*PLAIN, *OURS, *systems.CAMC.fragments, "kcsan"),
             objects=1800,
             seconds=600,
-            megabytes=1500,
+            megabytes=3500,
         ),
         Flavour(
             "gcov",
