@@ -23,6 +23,7 @@ from lab import (
     boot,
     build,
     console,
+    flavours,
     ktap,
     paths,
     process,
@@ -291,7 +292,7 @@ def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
 def run(options: tests.Options, only: str = "") -> list[Case]:
     """Try every mutant; a survivor is a failed case. What is known already is not tried again."""
     series, groups = _series_and_groups(options, only)
-    flavour = build.find(options.flavour)
+    flavour = flavours.find(options.flavour)
     every = trials.all_of(options)
     total = sum(map(len, groups))
     cases = []
@@ -316,7 +317,7 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
 def _count(options: tests.Options, series: Series, every: Sequence[Trial]) -> Reach:
     """In all files with hooks, whichever of them are to be tried now."""
     files = {mutant.group.file for group in _series_and_groups(options, "")[1] for mutant in group}
-    return reach.count(options, every, files, _content(series, build.find(reach.FLAVOUR), ()))
+    return reach.count(options, every, files, _content(series, flavours.find(reach.FLAVOUR), ()))
 
 
 def _series_and_groups(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]]]:
@@ -462,7 +463,7 @@ def _tested(system: systems.System) -> systems.System:
     return system if system.suites else _tested(systems.find(system.needs[0]))
 
 
-def _content(series: Series, flavour: build.Flavour, every: Iterable[Trial]) -> str:
+def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) -> str:
     """What a verdict depends on: all but the documentation, and systems that the kernel has not."""
     there = [name for name, system in systems.SYSTEMS.items() if flavour.should_have(system)]
     digest = hashlib.sha256()

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lab import boot, build, measure, paths, process, selftests, systems, tests
+from lab import flavours, measure, paths, process, selftests, systems, tests
 from lab.errors import LabError
 from lab.ktap import Case
+from lab.machine import SHARED
 from lab.selftests import Round
 
 SECONDS = 900  # of a program: what takes longer hangs
@@ -83,7 +84,7 @@ class Program(Trial):
         last = ""
         if counters:
             share.mkdir(parents=True)
-            last = COPY.format(to=f"{boot.SHARED}/counters/{share.name}")
+            last = COPY.format(to=f"{SHARED}/counters/{share.name}")
         cases, _ = selftests.run_round(
             context.kernel, apart, [self.program], timeout=SECONDS, last=last
         )
@@ -116,7 +117,7 @@ class Groups(Trial):
 
 def all_of(options: tests.Options) -> list[Trial]:
     """Those of the options' kernel."""
-    flavour = build.find(options.flavour)
+    flavour = flavours.find(options.flavour)
     there = [each for each in systems.SYSTEMS.values() if flavour.should_have(each)]
     trials: list[Trial] = [Suite(each) for each in there if each.suites]
     trials += [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, kcsan
+from lab import flavours, kcsan
 from lab.boot import BootResult
 from lab.build import Kernel
 
@@ -144,7 +144,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Built:
     command = ["gcc", *flags, f"-I{tree}/include", *units, "-o", str(vmlinux)]
     subprocess.run(command, check=True)
     monkeypatch.setattr(kcsan.paths, "KERNEL", tmp_path / "ours")
-    kernel = Kernel(build.find("kcsan"), "6.12", objects, {})
+    kernel = Kernel(flavours.find("kcsan"), "6.12", objects, {})
     return Built(kernel, calls_of(vmlinux))
 
 
@@ -196,7 +196,7 @@ def test_a_race_at_a_place_that_is_not_known_is_ours(built: Built) -> None:
 
 def test_what_the_scheduler_sees_of_a_task_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kcsan, "places", lambda *_: defaultdict(list))
-    kernel = Kernel(build.find("kcsan"), "6.12", Path(), {})
+    kernel = Kernel(flavours.find("kcsan"), "6.12", Path(), {})
     assert [case.passed for case in kcsan.judge(kernel, booted(LOG))[1]] == [False]
     theirs = LOG.replace("shrink_folio_list", "kthread_is_per_cpu")
     assert not kcsan.judge(kernel, booted(theirs))[1]

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from lab import build, systems
-from lab.build import FLAVOURS, Flavour, Kernel
+from lab.build import Kernel
 from lab.errors import LabError
+from lab.flavours import FLAVOURS, Flavour
 from lab.machine import MAX_CPUS, Disk, Machine, beside, parse_mib
 
 WITH = Kernel(

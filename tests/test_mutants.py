@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import boot, build, mutants, paths, source, systems, tests
+from lab import boot, build, flavours, mutants, paths, source, systems, tests
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
@@ -220,7 +220,7 @@ class Kernels:
         self.built.append(text)
         if "-    if (" in text and "-        count" not in text:
             raise LabError("building prod failed", "mm/cma.c:8: error: misleading")
-        return Kernel(build.find("prod"), text, self.folder, {})
+        return Kernel(flavours.find("prod"), text, self.folder, {})
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
     monkeypatch.setattr(build, "tools_key", lambda: "gcc 1")
 
     def key(*args: str) -> str:
-        flavour = build.Flavour("small", "", (), kernel_args=args)
+        flavour = flavours.Flavour("small", "", (), kernel_args=args)
         return mutants._content(series, flavour, [Groups()])
 
     keys = [key(), key()]
