@@ -10,7 +10,7 @@ LAYERS = (
     "cpio ktap stats",
     "paths console dram dram.timings",
     "lock process targets systems measure areas results skips dram.maps",
-    "setup source figures plots mutants_rust",
+    "setup source figures plots mutants_rust flavours",
     "build export report",
     "machine stepwise present",
     "boot storage",

@@ -29,12 +29,10 @@ from pathlib import Path
 from lab import console, cpio, paths, process
 from lab.build import Kernel
 from lab.errors import LabError
-from lab.machine import Machine
+from lab.machine import SHARE, SHARED, Machine
 
 Listener = Callable[[str], None]
 
-SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
-SHARED = f"{SHARE}/share"  # the user's
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
 BEGIN_SECONDS = 300  # until a system guest's script begins, on a debug kernel and a busy host too

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels: flavours, their configuration, make with progress."""
+"""Kernels: their configuration, make with progress."""
 
 import hashlib
 import os
@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import console, paths, process, source, systems, targets
+from lab import console, flavours, paths, process, source, systems, targets
 from lab.errors import LabError
+from lab.flavours import Flavour
 from lab.systems import System
 from lab.targets import Target
 
@@ -20,81 +21,6 @@ STAMP = "gcma-image.key"  # among the objects: what the image was made of
 COPY_MB = 200  # of what boots
 RELEASE = "include/config/kernel.release"  # the same: its name
 ALONE = "alone"  # the kernel of a part of the series
-PLAIN = ("base", "memory", "storage", "media", "observe")
-# All but memory coloring, which is in a kernel of its own: the others are what it is set beside.
-OURS = systems.fragments(
-    system for system in systems.SYSTEMS.values() if system is not systems.CAMC
-)
-
-
-@dataclass(frozen=True)
-class Flavour:
-    """One kernel that the lab knows how to build. Expectations are for 2 idle cores."""
-
-    name: str
-    what: str
-    fragments: tuple[str, ...]  # below kernel/configs, each with what the target adds to it
-    patched: bool = True
-    kernel_args: tuple[str, ...] = ()
-    objects: int = 1700  # compiled in a full build
-    seconds: int = 300  # of a full build
-    megabytes: int = 1000  # of its objects
-
-    def should_have(self, system: System) -> bool:
-        return set(system.fragments) <= set(self.fragments)
-
-
-FLAVOURS = {
-    flavour.name: flavour
-    for flavour in (
-        Flavour("prod", "as it would be used", (*PLAIN, *OURS)),
-        Flavour(
-            "debug",
-            "KASAN, lockdep, DEBUG_VM, fault injection; a warning is a panic",
-            (*PLAIN, *OURS, "debug"),
-            kernel_args=("panic_on_warn=1",),
-            objects=1800,
-            seconds=600,
-            megabytes=2000,
-        ),
-        Flavour(
-            "kcsan",
-            "KCSAN: tells of data races; with memory coloring, for nothing is measured on it",
-            (*PLAIN, *OURS, *systems.CAMC.fragments, "kcsan"),
-            objects=1800,
-            seconds=600,
-            megabytes=1500,
-        ),
-        Flavour(
-            "gcov",
-            "camc that counts, in some files, how often each line runs",
-            (*PLAIN, *OURS, *systems.CAMC.fragments, "gcov"),
-        ),
-        Flavour(
-            "lockstat",
-            "tells how long locks were waited for, and held",
-            (*PLAIN, *OURS, "lockstat"),
-        ),
-        Flavour("camc", "prod with memory coloring", (*PLAIN, *OURS, *systems.CAMC.fragments)),
-        Flavour(
-            "camc-debug",
-            "debug with memory coloring",
-            (*PLAIN, *OURS, *systems.CAMC.fragments, "debug", "io"),
-            kernel_args=("panic_on_warn=1",),
-            objects=1800,
-            seconds=600,
-            megabytes=2000,
-        ),
-        Flavour(
-            "camc-irqs",
-            "camc that tells how long interrupts are off",
-            (*PLAIN, *OURS, *systems.CAMC.fragments, "irqs"),
-        ),
-        Flavour("nogcma", "patched, none of our systems configured", PLAIN),
-        Flavour("nocma", "patched, without CMA and most of what ours are for", ("base",)),
-        Flavour("unpatched", "Debian's source as it is", PLAIN, patched=False),
-    )
-}
 
 # The same source gives the same image, bit for bit, whoever builds it and when.
 REPRODUCIBLE = {
@@ -138,7 +64,7 @@ def tree(
 
 def build(name: str, target: Target = targets.DEFAULT, more: Sequence[source.Patch] = ()) -> Kernel:
     """Build one flavour for a target; only what changed is compiled."""
-    flavour = find(name)
+    flavour = flavours.find(name)
     return _build(flavour, target, tree(flavour, target, more))
 
 
@@ -146,7 +72,7 @@ def alone(series: source.Series, target: Target = targets.DEFAULT) -> Kernel:
     """A kernel of these patches and nothing else of ours, with all that they offer."""
     names = systems.with_needs({patch.system for patch in series.patches})
     what = " and ".join(system.name for system in names)
-    flavour = Flavour(ALONE, f"{what} alone", (*PLAIN, *systems.fragments(names)))
+    flavour = Flavour(ALONE, f"{what} alone", (*flavours.PLAIN, *systems.fragments(names)))
     base = source.pristine(target.linux, paths.cache())
     return _build(flavour, target, source.patched(base, series, base.path.with_name(ALONE)))
 
@@ -157,7 +83,7 @@ def _build(flavour: Flavour, target: Target, src: source.Tree) -> Kernel:
     objects.mkdir(parents=True, exist_ok=True)
     make = Make(target, src, objects)
     text = "".join(path.read_text() for path in fragments(flavour, target))
-    tools = _tools()
+    tools = tools_key()
     config = configure(text, make, tools)
     refused = missing_symbols(read_config(text), config)
     if refused:
@@ -186,7 +112,7 @@ def load(name: str, objects: Path, target: Target = targets.DEFAULT) -> Kernel:
     """A kernel that was built before, as it is: nobody asks whether its source has changed."""
     release = (objects / RELEASE).read_text().strip()
     config = read_config((objects / ".config").read_text())
-    return Kernel(find(name), release, objects, config, target)
+    return Kernel(flavours.find(name), release, objects, config, target)
 
 
 def copy(kernel: Kernel, folder: Path) -> Kernel:
@@ -198,12 +124,6 @@ def copy(kernel: Kernel, folder: Path) -> Kernel:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(kernel.objects / name, place)
     return replace(kernel, objects=folder)
-
-
-def find(name: str) -> Flavour:
-    if name not in FLAVOURS:
-        raise LabError(f"unknown flavour {name}: choose one of {', '.join(FLAVOURS)}")
-    return FLAVOURS[name]
 
 
 # Configuration
@@ -267,7 +187,7 @@ def configure(text: str, make: Make, tools: str = "") -> dict[str, str]:
     return read_config(dot_config.read_text())
 
 
-def _tools() -> str:
+def tools_key() -> str:
     """What configures and makes an image, beside what the lab tells it."""
     return "".join(process.run([tool, "--version"]).stdout for tool in ("gcc", "ld"))
 

@@ -4,15 +4,20 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lab import systems, targets
-from lab.build import Kernel
 from lab.errors import LabError
 from lab.targets import Target
+
+if TYPE_CHECKING:
+    from lab.build import Kernel
 
 POLICIES = systems.POLICIES
 UNITS = {"K": 1 / 1024, "M": 1, "G": 1024}
 MAX_CPUS = 64  # CONFIG_NR_CPUS
+SHARE = "/run/gcma"  # the shared folder, as a system guest sees it
+SHARED = f"{SHARE}/share"  # the user's
 KERNEL_MIB = 64  # what a guest needs beside its area to boot at all
 
 
@@ -97,7 +102,7 @@ class Machine:
                 f" {node} MiB: give the guest {self.nodes * (self.area_mib + KERNEL_MIB)} MiB"
             )
 
-    def kernel_args(self, kernel: Kernel) -> list[str]:
+    def kernel_args(self, kernel: "Kernel") -> list[str]:
         """The kernel's command line for this machine."""
         self.check(kernel.target)
         able = kernel.has(systems.offering(self.policy))

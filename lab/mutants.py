@@ -19,7 +19,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event, Lock
 
-from lab import build, console, ktap, paths, process, reach, source, systems, targets, tests, trials
+from lab import (
+    boot,
+    build,
+    console,
+    flavours,
+    ktap,
+    paths,
+    process,
+    reach,
+    source,
+    systems,
+    targets,
+    tests,
+    trials,
+)
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
@@ -278,7 +292,7 @@ def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
 def run(options: tests.Options, only: str = "") -> list[Case]:
     """Try every mutant; a survivor is a failed case. What is known already is not tried again."""
     series, groups = _series_and_groups(options, only)
-    flavour = build.find(options.flavour)
+    flavour = flavours.find(options.flavour)
     every = trials.all_of(options)
     total = sum(map(len, groups))
     cases = []
@@ -303,7 +317,7 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
 def _count(options: tests.Options, series: Series, every: Sequence[Trial]) -> Reach:
     """In all files with hooks, whichever of them are to be tried now."""
     files = {mutant.group.file for group in _series_and_groups(options, "")[1] for mutant in group}
-    return reach.count(options, every, files, _content(series, build.find(reach.FLAVOUR), ()))
+    return reach.count(options, every, files, _content(series, flavours.find(reach.FLAVOUR), ()))
 
 
 def _series_and_groups(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]]]:
@@ -449,7 +463,7 @@ def _tested(system: systems.System) -> systems.System:
     return system if system.suites else _tested(systems.find(system.needs[0]))
 
 
-def _content(series: Series, flavour: build.Flavour, every: Iterable[Trial]) -> str:
+def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) -> str:
     """What a verdict depends on: all but the documentation, and systems that the kernel has not."""
     there = [name for name, system in systems.SYSTEMS.items() if flavour.should_have(system)]
     digest = hashlib.sha256()
@@ -462,7 +476,8 @@ def _content(series: Series, flavour: build.Flavour, every: Iterable[Trial]) -> 
                 digest.update(f"{name}\0".encode() + series.files[name].read_bytes() + b"\0")
     for path in build.fragments(flavour, targets.DEFAULT):
         digest.update(path.read_bytes())
-    digest.update("\0".join(map(repr, every)).encode())
+    judges = (*flavour.kernel_args, boot.REPORT.pattern, *map(repr, every))
+    digest.update("\0".join((build.tools_key(), *judges)).encode())
     return digest.hexdigest()
 
 

@@ -122,7 +122,19 @@ def _ask(child: subprocess.Popen[bytes], seconds: float) -> None:
 
 def _kill(child: subprocess.Popen[bytes], *, and_rest: bool = False) -> None:
     """The command and what it started; the rest of that too, if it has ended itself already."""
-    if and_rest or child.poll() is None:
+    ended = child.poll() is not None
+    # No new process gets a number that a group still has: if one has got it, nobody is left.
+    if not ended or (and_rest and not _exists(child.pid)):
         with suppress(ProcessLookupError):  # another thread has just waited for it
             os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+    child.wait()
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import boot, build, console, ktap, paths, process, tests
+from lab import boot, build, console, flavours, ktap, paths, process, tests
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.source import Patch
@@ -120,7 +120,7 @@ def count(
 
 def _counters(files: Sequence[str]) -> Patch:
     """A patch behind the series that has these files counted."""
-    tree = build.tree(build.find(FLAVOUR)).path
+    tree = build.tree(flavours.find(FLAVOUR)).path
     diffs: list[str] = []
     for folder in sorted({Path(file).parent for file in files}):
         where = folder / "Makefile"

@@ -16,7 +16,7 @@ from lab import boot, kcsan, ktap, paths, systems
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
-from lab.machine import Machine
+from lab.machine import SHARED, Machine
 
 SECONDS = 3600  # time limit of one round, on a debug kernel too
 SOAK_SECONDS = 8 * 3600
@@ -295,7 +295,7 @@ def script(
     slow: bool = False,
 ) -> str:
     """Run each program, its KTAP, its words and its status into a folder of the share."""
-    lines = [f"cd {boot.SHARE}/share", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
+    lines = [f"cd {SHARED}", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
     lines.append(f"export GCMA_MUST={shlex.quote(must)} GCMA_SLOW={int(slow)}")
     lines += [prepare] if prepare else []
     for name in programs:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from lab import build, console, paths, source, systems
+from lab import build, console, flavours, paths, source, systems
 from lab.build import Make
 from lab.errors import LabError
 from lab.source import Patch, Series
@@ -59,7 +59,7 @@ def check(series: Series, target: Target) -> None:
 def _configuration(series: Series, target: Target) -> str:
     """All fragments of the systems in the series: a symbol is ignored until its patch comes."""
     names = systems.with_needs({patch.system for patch in series.patches})
-    flavour = build.Flavour("stepwise", "", (*build.PLAIN, *systems.fragments(names)))
+    flavour = flavours.Flavour("stepwise", "", (*flavours.PLAIN, *systems.fragments(names)))
     return "".join(path.read_text() for path in build.fragments(flavour, target))
 
 

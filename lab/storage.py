@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab import paths, process
+from lab import paths
 from lab.errors import LabError
 from lab.machine import Disk, Machine, parse_mib
 
@@ -119,6 +119,8 @@ def _with_disk(storage: Storage, text: str) -> Storage:
 
 
 def _fresh(path: Path, mib: int, mkfs: tuple[str, ...]) -> Disk:
+    from lab import process  # noqa: PLC0415 (not for the help of `gcma run`)
+
     paths.require_space(path.parent, mib, "the guest's disk")
     with path.open("wb") as file:
         file.truncate(mib << 20)

@@ -5,14 +5,16 @@ A trial can bring home the counters of a kernel that has gcov's.
 """
 
 import base64
+import hashlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lab import boot, build, measure, process, selftests, systems, tests
+from lab import flavours, measure, paths, process, selftests, systems, tests
 from lab.errors import LabError
 from lab.ktap import Case
+from lab.machine import SHARED
 from lab.selftests import Round
 
 SECONDS = 900  # of a program: what takes longer hangs
@@ -42,6 +44,7 @@ class Trial:
         raise NotImplementedError
 
     def __repr__(self) -> str:
+        """All that decides what becomes of it, beside the kernel."""
         return self.name
 
 
@@ -81,7 +84,7 @@ class Program(Trial):
         last = ""
         if counters:
             share.mkdir(parents=True)
-            last = COPY.format(to=f"{boot.SHARED}/counters/{share.name}")
+            last = COPY.format(to=f"{SHARED}/counters/{share.name}")
         cases, _ = selftests.run_round(
             context.kernel, apart, [self.program], timeout=SECONDS, last=last
         )
@@ -98,16 +101,23 @@ class Groups(Trial):
 
     name = "groups"
     counted = False
+    sources = ("conftest.py", "test_guests.py")  # it is another if they are
 
     def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
         if counters:
             raise LabError(f"{self.name} brings no counters")
         return tests.groups(context).cases
 
+    def __repr__(self) -> str:
+        digest = hashlib.sha256()
+        for name in self.sources:
+            digest.update((paths.REPO / "tests" / name).read_bytes())
+        return f"{self.name}, {digest.hexdigest()}"
+
 
 def all_of(options: tests.Options) -> list[Trial]:
     """Those of the options' kernel."""
-    flavour = build.find(options.flavour)
+    flavour = flavours.find(options.flavour)
     there = [each for each in systems.SYSTEMS.values() if flavour.should_have(each)]
     trials: list[Trial] = [Suite(each) for each in there if each.suites]
     trials += [

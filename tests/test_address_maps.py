@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import boot, build, measure, systems, workloads
+from lab import boot, build, flavours, measure, systems, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.dram import maps, recording
@@ -220,7 +220,7 @@ def test_bad_recordings_are_refused(text: str, message: str) -> None:
 
 
 def a_kernel(symbol: str) -> Kernel:
-    return Kernel(build.FLAVOURS["camc"], "6.12", Path(), {systems.CAMC.symbol: symbol})
+    return Kernel(flavours.FLAVOURS["camc"], "6.12", Path(), {systems.CAMC.symbol: symbol})
 
 
 SCENARIOS = {"own": [Wanted(0, 2, (0,)), Wanted(1, 1, (1,))], "buddy": [Wanted(4, 1)]}
@@ -248,7 +248,7 @@ def test_the_kernel_with_coloring_is_built() -> None:
 
     recording.guest(kernels, OPTERON, SCENARIOS)
     assert asked == ["camc"]
-    assert build.FLAVOURS["camc"].should_have(systems.CAMC)
+    assert flavours.FLAVOURS["camc"].should_have(systems.CAMC)
 
 
 def test_a_kernel_without_coloring_is_refused() -> None:

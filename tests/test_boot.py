@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from lab import boot, cpio
-from lab.build import FLAVOURS, Kernel
+from lab.build import Kernel
 from lab.errors import LabError
+from lab.flavours import FLAVOURS
 from lab.machine import Machine
 
 WARNING = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, guests, source, systems, targets
+from lab import build, flavours, guests, source, systems, targets
 from lab.errors import LabError
 from tests.conftest import Lab, tool
 
@@ -34,7 +34,7 @@ def test_symbol_switched_off_may_be_unknown() -> None:
 
 
 def test_every_fragment_exists_and_belongs_to_a_flavour() -> None:
-    used = {name for flavour in build.FLAVOURS.values() for name in flavour.fragments}
+    used = {name for flavour in flavours.FLAVOURS.values() for name in flavour.fragments}
     assert used == {path.stem for path in build.CONFIGS.glob("*.config")}
     ours = {name for system in systems.SYSTEMS.values() for name in system.fragments}
     assert ours <= used
@@ -49,7 +49,7 @@ def test_an_architecture_adds_to_fragments_that_there_are() -> None:
 
 def test_no_symbol_is_asked_for_twice() -> None:
     overruling = ("debug", "kcsan", "lockstat", "irqs")  # the plain fragments
-    for flavour in build.FLAVOURS.values():
+    for flavour in flavours.FLAVOURS.values():
         seen: set[str] = set()
         for path in build.fragments(flavour, targets.DEFAULT):
             if path.stem in overruling:
@@ -60,7 +60,7 @@ def test_no_symbol_is_asked_for_twice() -> None:
 
 
 def test_a_kernel_without_our_systems_asks_for_none_of_their_symbols() -> None:
-    plain = build.fragments(build.FLAVOURS["nogcma"], targets.DEFAULT)
+    plain = build.fragments(flavours.FLAVOURS["nogcma"], targets.DEFAULT)
     asked = {symbol for path in plain for symbol in build.read_config(path.read_text())}
     assert not asked & {system.symbol for system in systems.SYSTEMS.values()}
 
@@ -74,7 +74,7 @@ def test_each_systems_fragments_switch_it_on() -> None:
 
 def test_a_kernel_tells_which_systems_it_has() -> None:
     kernel = build.Kernel(
-        build.FLAVOURS["prod"], "6.12.7", Path("/none"), {"CONFIG_COMPACTFIT": "y"}
+        flavours.FLAVOURS["prod"], "6.12.7", Path("/none"), {"CONFIG_COMPACTFIT": "y"}
     )
     assert kernel.has(systems.COMPACTFIT)
     assert not kernel.has(systems.GCMA)
@@ -82,7 +82,7 @@ def test_a_kernel_tells_which_systems_it_has() -> None:
 
 def test_unknown_flavour_lists_the_known_ones() -> None:
     with pytest.raises(LabError, match="unknown flavour fast: choose one of prod, debug"):
-        build.find("fast")
+        flavours.find("fast")
 
 
 def test_nothing_of_the_callers_environment_is_in_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ class Builds:
 
     def build(self, tree: source.Tree) -> build.Kernel:
         self.log.write_text("")
-        flavour = build.Flavour("small", "", ("base",))
+        flavour = flavours.Flavour("small", "", ("base",))
         return build._build(flavour, targets.DEFAULT, tree)
 
 

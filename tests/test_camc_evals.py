@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, figures, plots, process
+from lab import figures, flavours, plots, process
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.dram.boards import BOARDS, DDR3, Board
@@ -228,7 +228,7 @@ def test_the_longest_section_is_told_if_no_event_is_lost(
 
 
 def printed(**sections: str) -> Output:
-    kernel = Kernel(build.FLAVOURS["camc"], "6.12", Path(), {})
+    kernel = Kernel(flavours.FLAVOURS["camc"], "6.12", Path(), {})
     result = BootResult(
         "", "", "", True, 0, 1.0, timed_out=False, panic=None, signal=None, command=["qemu"]
     )

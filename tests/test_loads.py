@@ -231,6 +231,11 @@ def test_a_lock_that_nobody_took_is_not_one_that_nobody_waits_for() -> None:
         contention.check(guest, {"stores": 9, "loads": 9})
 
 
+def test_contention_names_the_cores_and_the_cpus_that_share_them() -> None:
+    assert contention.cores_note(8) == "on 8 cores of the host."
+    assert contention.cores_note(2).startswith("on 2 cores of the host. With 4 and 8 CPUs some")
+
+
 def test_what_is_less_than_a_request_is_no_ratio() -> None:
     assert loads.ratio(1 / 3, 0, 1) == 1
     assert loads.ratio(0, 0) == 1

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from lab import build, systems
-from lab.build import FLAVOURS, Kernel
+from lab.build import Kernel
 from lab.errors import LabError
+from lab.flavours import FLAVOURS, Flavour
 from lab.machine import MAX_CPUS, Disk, Machine, beside, parse_mib
 
 WITH = Kernel(
@@ -45,9 +46,13 @@ def test_named_policies_replace_the_policy() -> None:
     assert machine.kernel_args(WITH) == ["cma=64M", "cma_policy=camera:gcma"]
 
 
-def test_debug_kernel_panics_on_warnings() -> None:
-    kernel = Kernel(FLAVOURS["debug"], "6.12.7", Path("/none"), {})
-    assert "panic_on_warn=1" in Machine().kernel_args(kernel)
+@pytest.mark.parametrize(
+    "flavour", [each for each in FLAVOURS.values() if "debug" in each.fragments]
+)
+def test_debug_kernel_panics_on_warnings_and_poisons_pages(flavour: Flavour) -> None:
+    args = Machine().kernel_args(Kernel(flavour, "6.12.7", Path("/none"), {}))
+    # without it poisoning is only configured
+    assert {"panic_on_warn=1", "page_poison=1"} <= set(args)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,19 @@
 """Taking hooks out of a series of patches."""
 
 import itertools
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from lab import build, mutants, source, systems, tests
+from lab import boot, build, flavours, mutants, paths, source, systems, tests
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
 from lab.reach import Counted, Reach, Reached
 from lab.source import Patch, Series
-from lab.trials import Trial
+from lab.trials import Groups, Trial
 
 CMA = """\
 #include <linux/cma.h>
@@ -219,7 +220,7 @@ class Kernels:
         self.built.append(text)
         if "-    if (" in text and "-        count" not in text:
             raise LabError("building prod failed", "mm/cma.c:8: error: misleading")
-        return Kernel(build.find("prod"), text, self.folder, {})
+        return Kernel(flavours.find("prod"), text, self.folder, {})
 
 
 @pytest.fixture
@@ -267,6 +268,31 @@ def test_verdicts(base: Path, series: Series, kernels: Kernels) -> None:
     assert built == len(set(kernels.built)) == len(verdicts) + 1
     assert judged(base, series, every) == verdicts
     assert len(kernels.built) == built  # all known
+
+
+def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
+    series: Series, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in Groups.sources:
+        (tmp_path / "tests").mkdir(exist_ok=True)
+        (tmp_path / "tests" / name).write_text("")
+    monkeypatch.setattr(paths, "REPO", tmp_path)
+    monkeypatch.setattr(build, "tools_key", lambda: "gcc 1")
+
+    def key(*args: str) -> str:
+        flavour = flavours.Flavour("small", "", (), kernel_args=args)
+        return mutants._content(series, flavour, [Groups()])
+
+    keys = [key(), key()]
+    assert len(set(keys)) == 1
+    keys.append(key("page_poison=1"))
+    (tmp_path / "tests/test_guests.py").write_text("assert False")
+    keys.append(key())
+    monkeypatch.setattr(build, "tools_key", lambda: "gcc 2")
+    keys.append(key())
+    monkeypatch.setattr(boot, "REPORT", re.compile("less"))
+    keys.append(key())
+    assert len(set(keys)) == 5
 
 
 def test_what_fails_anyway_is_no_judge(base: Path, series: Series, kernels: Kernels) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, paths, process, selftests, systems, targets, tests
+from lab import build, flavours, paths, process, selftests, systems, targets, tests
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
@@ -125,7 +125,7 @@ def test_soak_is_told_to_the_programs() -> None:
 def test_rounds_are_longer_in_a_soak_and_shorter_on_kernels_that_check_each_access() -> None:
     each = selftests.Round("a", Machine(), "", ("a_*", "b"), on_slow=("b",), in_soak=("c",))
     kernels = {
-        kind: build.Kernel(build.find("prod"), "6.12", Path(), config, targets.DEFAULT)
+        kind: build.Kernel(flavours.find("prod"), "6.12", Path(), config, targets.DEFAULT)
         for kind, config in {"fast": {}, "slow": {"CONFIG_KASAN": "y"}}.items()
     }
     ran = {
@@ -176,7 +176,7 @@ def test_a_round_names_programs_that_there_are() -> None:
 
 def test_programs_for_data_races_are_there_and_run_on_that_kernel() -> None:
     names = {path.stem for path in paths.SELFTESTS.glob("*/*.c")}
-    slow = build.Kernel(build.find("kcsan"), "6.12", Path(), {"CONFIG_KCSAN": "y"})
+    slow = build.Kernel(flavours.find("kcsan"), "6.12", Path(), {"CONFIG_KCSAN": "y"})
     rounds = [each.on(slow, soak=False) for each in selftests.ROUNDS]
     for name in tests.RACY:
         assert name in names and any(each.runs(name) for each in rounds), name
@@ -233,7 +233,7 @@ def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None
     assert tests.Options(camc=True, debug=True).flavour == "camc-debug"
     assert sorted(tests.selected(options, None)) == ["guests", "kunit", "selftests"]
     with_it, without = (
-        build.Kernel(build.find(name), "6.12", Path(), config, targets.DEFAULT)
+        build.Kernel(flavours.find(name), "6.12", Path(), config, targets.DEFAULT)
         for name, config in (
             ("camc", {"CONFIG_CMA_RESERVE": "y", "CONFIG_CAMC": "y"}),
             ("prod", {"CONFIG_CMA_RESERVE": "y"}),

@@ -70,6 +70,15 @@ def test_what_a_command_leaves_behind_does_not_outlive_us() -> None:
         time.sleep(0.05)
 
 
+def test_who_got_the_number_of_a_command_that_ended_is_left_alone() -> None:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        with process.started(["true"]) as child:
+            child.wait()
+            child.pid = other.pid
+        assert _runs(other.pid)
+        other.kill()
+
+
 def test_words_that_are_no_text_do_not_hide_the_error() -> None:
     with pytest.raises(LabError) as caught:
         process.run(["sh", "-c", r"printf '\377 bad' >&2; exit 1"])

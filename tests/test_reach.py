@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, reach
+from lab import flavours, reach
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.reach import Counted, Reach, Reached
@@ -63,7 +63,7 @@ class Objects:
         counters = share / objects.relative_to("/") / "mm/cma.gcda"
         counters.parent.mkdir(parents=True)
         shutil.move(objects / "mm/cma.gcda", counters)
-        return reach.read(Kernel(build.find("gcov"), "6.12", objects, {}), counters, share)
+        return reach.read(Kernel(flavours.find("gcov"), "6.12", objects, {}), counters, share)
 
     def _gcc(self, *args: str) -> None:
         subprocess.run(["gcc", "--coverage", *args], cwd=self.folder / "objects", check=True)

@@ -40,6 +40,13 @@ def test_status_and_top_import_next_to_nothing(verb: str, sysfs: Path) -> None:
     assert len(modules) < MODULES
 
 
+@pytest.mark.parametrize("verb", ["run", "shell"])
+def test_the_help_to_guests_imports_nothing_that_runs_them(verb: str) -> None:
+    modules = imported(verb, "--help")
+    assert "lab.machine" in modules
+    assert not modules & {*HEAVY, "lab.build", "lab.boot", "json", "subprocess", "tempfile"}
+
+
 @pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["run"], ["shell"]])
 def test_help_and_guests_import_nothing_that_draws(command: list[str]) -> None:
     modules = imported(*command)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the area's lock costs many CPUs: system guests of a kernel with lock statistics."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,6 +126,18 @@ def check(guest: Guest, area: Mapping[str, int]) -> None:
         )
 
 
+def cores_note(cores: int) -> str:
+    """What the shares say on a host of so many cores."""
+    crowded = [str(cpus) for cpus in CPUS if cpus > cores]
+    text = f"on {cores} cores of the host."
+    if crowded:
+        text += (
+            f" With {' and '.join(crowded)} CPUs some stand still while others run, maybe with the"
+            f" lock: that is waiting, too, and no more than {cores} want the lock at once."
+        )
+    return text
+
+
 def contention(kernels: Kernels) -> Outcome:
     """what the lock of the area costs 2, 4 and 8 CPUs that store and load at once"""
     guests = [_guest(kernels, cpus, policy) for cpus in CPUS for policy in POLICIES]
@@ -165,8 +178,8 @@ def contention(kernels: Kernels) -> Outcome:
                 rows,
                 f"Each CPU reads pages of a file of its own at random, all files together"
                 f" {FILES_MIB} MiB, an area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page"
-                " cache. A kernel with lock statistics, which make holding dearer, on as many"
-                " cores as the host has. gcma.lock is held with interrupts off.",
+                " cache. A kernel with lock statistics, which make holding dearer,"
+                f" {cores_note(os.cpu_count() or 1)} gcma.lock is held with interrupts off.",
             )
         ],
         [Plot("gcma.lock", "bars", "CPUs", "% of time", lines, groups=[str(n) for n in CPUS])],

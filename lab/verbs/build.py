@@ -3,18 +3,18 @@
 
 import argparse
 
-from lab import build, setup, systems
+from lab import build, flavours, setup, systems
 from lab.verbs import add_json, print_json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("flavour", nargs="?", default="prod", help=", ".join(build.FLAVOURS))
+    parser.add_argument("flavour", nargs="?", default="prod", help=", ".join(flavours.FLAVOURS))
     add_json(parser)
     parser.set_defaults(function=run, locked=True)
 
 
 def run(args: argparse.Namespace) -> int:
-    build.find(args.flavour)
+    flavours.find(args.flavour)
     setup.install_packages()
     kernel = build.build(args.flavour)
     known = {

@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import boot, build, machine, storage
+from lab import flavours, machine, storage
 from lab.errors import LabError
 from lab.storage import FILESYSTEMS, MOUNT, Storage
 
@@ -26,11 +26,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--swap", metavar="SIZE|zram", help="swap on a disk or in memory")
     parser.add_argument(
-        "--share", metavar="DIR", help=f"a folder that the guest may write, as {boot.SHARED}"
+        "--share", metavar="DIR", help=f"a folder that the guest may write, as {machine.SHARED}"
     )
     parser.add_argument("--append", action="append", default=[], help="a further kernel argument")
-    flavours = ", ".join(build.FLAVOURS)
-    parser.add_argument("--flavour", default="prod", help=f"the kernel: {flavours}")
+    names = ", ".join(flavours.FLAVOURS)
+    parser.add_argument("--flavour", default="prod", help=f"the kernel: {names}")
     parser.add_argument(
         "--accel", choices=("tcg", "kvm"), default="tcg", help="never kvm by itself"
     )
@@ -48,7 +48,7 @@ def machine_of(args: argparse.Namespace) -> machine.Machine:
         nodes=args.numa,
     )
     wanted.check()
-    build.find(args.flavour)
+    flavours.find(args.flavour)
     return wanted
 
 

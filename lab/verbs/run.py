@@ -7,7 +7,6 @@ import sys
 from dataclasses import asdict
 from functools import partial
 
-from lab import boot, build, setup
 from lab.errors import LabError
 from lab.verbs import add_json, guest, print_json
 
@@ -29,6 +28,8 @@ def run(args: argparse.Namespace) -> int:
     wanted, extra, share = guest.machine_of(args), guest.storage_of(args), guest.share_of(args)
     if args.exact and (extra.has_disks or share):
         raise LabError("an exact guest has no disks and shares nothing: real I/O is not repeatable")
+    from lab import boot, build, setup  # noqa: PLC0415 (not for its help)
+
     setup.install_packages()
     kernel = build.build(args.flavour)
     wanted.kernel_args(kernel)

@@ -4,7 +4,6 @@
 import argparse
 import sys
 
-from lab import boot, build, setup
 from lab.errors import LabError
 from lab.verbs import guest
 
@@ -18,6 +17,8 @@ def run(args: argparse.Namespace) -> int:
     if not sys.stdin.isatty():
         raise LabError("a shell needs a terminal; for scripts: ./gcma run -- COMMAND")
     wanted, extra, share = guest.machine_of(args), guest.storage_of(args), guest.share_of(args)
+    from lab import boot, build, setup  # noqa: PLC0415 (not for its help)
+
     setup.install_packages()
     kernel = build.build(args.flavour)
     with boot.scratch() as folder:

@@ -49,6 +49,11 @@
 #define BLOCK_PATH	128
 #define TREE		"/tmp/camc/tree"
 #define TREE_FILES	2000
+/* What tests change for a while; main() puts it back, however they end */
+#define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
+#define QUEUE		"/proc/sys/net/unix/max_dgram_qlen"
+#define MIN_FREE	"/proc/sys/vm/min_free_kbytes"
+#define BOOST		"/proc/sys/vm/watermark_boost_factor"
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
 /* Two nodes at most; the second one begins at this frame number. */
@@ -1942,7 +1947,7 @@ static pid_t hold_up_kswapd(void)
 	CPU_ZERO(&cpu);
 	CPU_SET(1, &cpu);
 	MUST(sched_setaffinity(kswapd, sizeof(cpu), &cpu));
-	MUST(put("/proc/sys/kernel/sched_rt_runtime_us", "-1"));
+	MUST(put(RT_RUNTIME, "-1"));
 	MUST(pipe(up));
 	pid = MUST(fork());
 	if (!pid) {
@@ -2007,7 +2012,7 @@ static void test_pressure(void)
 	vec.iov_base = buf;
 	MUST(syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1));
 	MUST(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL, 0));
-	MUST(get("/proc/sys/vm/min_free_kbytes", limit, sizeof(limit)));
+	MUST(get(MIN_FREE, limit, sizeof(limit)));
 	/* what others have is reclaimed as far as it can be */
 	for (int i = 0; i < 5; i++) {
 		put("/proc/sys/vm/drop_caches", "3");
@@ -2020,7 +2025,7 @@ static void test_pressure(void)
 	spinner = hold_up_kswapd();
 	before = zone_field("nr_free_pages");
 	snprintf(text, sizeof(text), "%ld", (before + 3072) * 4 * 33 / 32);
-	MUST(put("/proc/sys/vm/min_free_kbytes", text));
+	MUST(put(MIN_FREE, text));
 	min = zone_field("min");
 	low = zone_field("low");
 	exhausted = stat_of("exhausted");
@@ -2028,11 +2033,9 @@ static void test_pressure(void)
 	failed = syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
 	after = zone_field("nr_free_pages");
 	left = stat_of("free");
-	put("/proc/sys/vm/min_free_kbytes", limit);
+	put(MIN_FREE, limit);
 	kill(spinner, SIGKILL);
-	put("/proc/sys/kernel/sched_rt_runtime_us", "950000");
 	exhausted = stat_of("exhausted") - exhausted;
-	swapon(swap_device, 0);
 	printf("# %ld pages on lists, then %ld; %ld free, then %ld, with marks of %ld and %ld\n",
 	       listed, left, before, after, min, low);
 	EXPECT(!failed && !exhausted);
@@ -2328,25 +2331,22 @@ static pid_t hold_halves(void)
  */
 static void test_compaction_needed(void)
 {
-	static const char queue[] = "/proc/sys/net/unix/max_dgram_qlen";
-	static const char boost[] = "/proc/sys/vm/watermark_boost_factor";
 	long killed = field("/proc/vmstat", "oom_kill "), lost = stat_of("lost"), blocks, sent;
 	int ends[2], room_for = 1 << 30;
 	static char message[12000];
-	char limit[32], factor[32];
+	char limit[32];
 	pid_t holder, hog;
 
 	if (slow)
 		skip("this kernel needs memory of its own meanwhile");
-	MUST(get(queue, limit, sizeof(limit)));
-	MUST(put(queue, "1000000"));
+	MUST(get(QUEUE, limit, sizeof(limit)));
+	MUST(put(QUEUE, "1000000"));
 	MUST(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
-	MUST(put(queue, limit));
+	MUST(put(QUEUE, limit));
 	MUST(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUFFORCE, &room_for, sizeof(room_for)));
 	swapoff(swap_device);
 	/* Messages fall back on blocks of others, each of which would raise the watermarks. */
-	MUST(get(boost, factor, sizeof(factor)));
-	MUST(put(boost, "0"));
+	MUST(put(BOOST, "0"));
 	holder = hold_halves();
 	hog = fragment(&blocks);
 	for (sent = 0; sent < blocks + 256; sent++)
@@ -2359,8 +2359,6 @@ static void test_compaction_needed(void)
 	kill(hog, SIGKILL);
 	wait_for(hog);
 	release_color(holder);
-	put(boost, factor);
-	swapon(swap_device, 0);
 	printf("# %ld messages of %ld, %ld killed, %ld pages lost their color\n", sent,
 	       blocks + 256, killed, lost);
 	EXPECT(sent == blocks + 256 && !killed && lost > 0);
@@ -2847,6 +2845,35 @@ static long lost_pages(void)
 }
 
 /* Other tasks allocate and free in between: it has to be right once. */
+static struct {
+	const char *path;
+	char value[32];
+} settings[] = {
+	{ .path = RT_RUNTIME },
+	{ .path = QUEUE },
+	{ .path = MIN_FREE },
+	{ .path = BOOST },
+};
+
+static void save_settings(void)
+{
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
+		if (get(settings[i].path, settings[i].value, sizeof(settings[i].value)) < 0)
+			*settings[i].value = 0;
+}
+
+static void restore_settings(void)
+{
+	char value[32];
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
+		if (get(settings[i].path, value, sizeof(value)) > 0 &&
+		    strcmp(value, settings[i].value))
+			put(settings[i].path, settings[i].value);
+	/* EBUSY if no test has switched it off */
+	swapon(swap_device, 0);
+}
+
 static const char *judge_rest(void)
 {
 	for (int i = 0; i < 200; i++) {
@@ -3010,6 +3037,7 @@ int main(int argc, char **argv)
 		printf("Bail out! this kernel has no CONFIG_CAMC\n");
 		return 4;
 	}
+	save_settings();
 	for (i = 0; i < nr; i++) {
 		const char *rest;
 		int status;
@@ -3025,6 +3053,7 @@ int main(int argc, char **argv)
 			_exit(0);
 		}
 		waitpid(pid, &status, 0);
+		restore_settings();
 		rest = judge_rest();
 		if (rest)
 			printf("# afterwards %s\n", rest);
