@@ -959,11 +959,14 @@ static void __init gcma_test_blocks(struct kunit *test)
 	struct file_ra_state ra;
 	unsigned int large;
 
+	if (KUNIT_BLOCK < 4 * GCMA_RUN)
+		kunit_skip(test, "blocks are too small");
 	i_size_write(&k->inode, MAX_LFS_FILESIZE);
 	for (large = 0; large <= IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE); large++) {
 		ra = (struct file_ra_state){ .start = block, .size = KUNIT_BLOCK };
 		KUNIT_EXPECT_EQ(test, kunit_blocks(test, block, GCMA_RUN, 2 * GCMA_RUN, &ra,
 						   large), 1);
+		KUNIT_EXPECT_EQ(test, ra.size, KUNIT_BLOCK);
 		for (i = block; i < block + KUNIT_BLOCK; i++)
 			KUNIT_EXPECT_TRUE(test, kunit_slot(k, i) && !kunit_is_tenant(k, i));
 		lru_add_drain_all();

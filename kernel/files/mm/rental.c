@@ -557,10 +557,11 @@ static bool rental_replace(struct folio *old, struct folio *new)
 }
 
 /*
- * Split a lent folio, as rental_replace() would replace it: true, and its first part has the
- * caller's lock and reference, and those of rental_waiters, who look what they have got.
+ * Split a lent folio, as rental_replace() would replace it: 0, and its first part has the
+ * caller's lock and reference, and those of rental_waiters, who look what they have got. Or
+ * -ENOMEM, for the page cache's own needs; -EAGAIN, -EBUSY if somebody holds it.
  */
-static bool rental_split(struct folio *folio)
+static int rental_split(struct folio *folio)
 {
 	unsigned int flags = memalloc_nofs_save(); /* see rental_to_write() */
 	int waiters = rental_nr_waiters(folio), ret;
@@ -571,7 +572,7 @@ static bool rental_split(struct folio *folio)
 	if (waiters)
 		folio_ref_add(folio, waiters);
 	memalloc_nofs_restore(flags);
-	return !ret;
+	return ret;
 }
 
 /* Drop a locked folio from the page cache, if it is clean; false if that is not possible now. */
@@ -702,6 +703,7 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 {
 	struct rental *r = rental_at_folio(old);
 	unsigned int times = 0, tries = 0;
+	int ret = -ENOMEM;
 	unsigned long since;
 	struct folio *new;
 	bool split;
@@ -723,15 +725,20 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	gfp |= nowait || folio_order(old) > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY :
 								      __GFP_RETRY_MAYFAIL;
 	new = rental_alloc_copy(gfp | __GFP_NOWARN, folio_order(old));
+	/* That unmaps it, which locked memory must not be. */
 	split = !new && !nowait && IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) &&
-		folio_order(old) > mapping_min_folio_order(old->mapping);
+		folio_order(old) > mapping_min_folio_order(old->mapping) &&
+		!folio_test_mlocked(old);
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
 	since = jiffies;
 	while (new || split) {
-		if (split && rental_split(old))
-			return NULL;
+		if (split) {
+			ret = rental_split(old);
+			if (!ret)
+				return NULL;
+		}
 		if (new && rental_replace(old, new)) {
 			rental_count(r, RENTAL_replaced, folio_nr_pages(new));
 			return new;
@@ -745,9 +752,9 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	if (nowait)
 		return ERR_PTR(-EAGAIN);
 	/* Written back: it was held when it was written to before. */
-	if (times || folio_test_writeback(old))
+	if (times || new || ret != -ENOMEM || folio_test_writeback(old))
 		rental_count(r, RENTAL_held, folio_nr_pages(old));
-	else if (!new)
+	else
 		rental_count(r, RENTAL_no_memory, folio_nr_pages(old));
 	return old;
 }
@@ -763,12 +770,13 @@ struct folio *__rental_before_write(struct folio *old, bool nowait)
 	return new;
 }
 
-vm_fault_t __rental_fault(struct folio *folio)
+vm_fault_t __rental_fault(struct folio *folio, pgoff_t index)
 {
 	struct folio *new = NULL;
 
 	rental_folio_lock(folio);
-	if (folio->mapping) {
+	/* Who had the lock before may have replaced it, or split it. */
+	if (folio->mapping && folio_contains(folio, index)) {
 		new = rental_to_write(folio, false);
 		if (new && new != folio) {
 			folio_unlock(new);
@@ -789,7 +797,7 @@ bool __rental_take_over(struct folio *folio)
 	    camc_keeps_color(folio_pfn(folio)) || !rental_may_lend(folio->mapping))
 		return false;
 	/* A group that is gone goes with the last of its pages. */
-	if (!mem_cgroup_online(folio_memcg(folio)))
+	if (folio_memcg(folio) && !mem_cgroup_online(folio_memcg(folio)))
 		return false;
 	for (i = 0; i < nr; i++) {
 		struct rental *r = rental_areas[i];
@@ -909,7 +917,11 @@ static void rental_clean(struct work_struct *work)
 
 	lru_add_drain_all();
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
-		if (!folio->mapping || !(folio_test_dirty(folio) || folio_test_writeback(folio))) {
+		bool busy = folio_test_locked(folio) && folio_test_uptodate(folio);
+
+		/* Locked, it may be about to be written back, and neither. */
+		if (!folio->mapping || !(folio_test_dirty(folio) || folio_test_writeback(folio) ||
+					 busy)) {
 			folio_put(folio);
 		} else if (folio_test_locked(folio) || folio_test_writeback(folio)) {
 			folio_put(folio);

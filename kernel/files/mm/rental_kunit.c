@@ -861,6 +861,23 @@ static void rental_test_write_split_held(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Nor if it is locked in memory: it would be unmapped. */
+static void rental_test_write_split_mlocked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read_no_run(test), *new;
+
+	folio_put(folio);
+	folio_set_mlocked(folio);
+	new = __filemap_get_folio(kunit_mapping(k), 5, FGP_WRITEBEGIN, GFP_KERNEL);
+	KUNIT_EXPECT_PTR_EQ(test, new, folio);
+	KUNIT_EXPECT_EQ(test, folio_order(new), KUNIT_ORDER);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 1 << KUNIT_ORDER);
+	folio_clear_mlocked(folio);
+	folio_unlock(new);
+	folio_put(new);
+}
+
 /* Memory has no free page. */
 static struct folio *kunit_no_memory(gfp_t gfp, unsigned int order)
 {
@@ -1100,7 +1117,7 @@ static void rental_test_of_primary(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_FALSE(test, rental_lent(page));
-	KUNIT_EXPECT_FALSE(test, rental_fault(page_folio(page)));
+	KUNIT_EXPECT_FALSE(test, rental_fault(page_folio(page), 0));
 	cma_release(&k->cma, page, 2);
 }
 
@@ -1109,22 +1126,24 @@ static void rental_test_fault(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_read(test, 0, 0);
 
-	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio, 0) == VM_FAULT_NOPAGE);
 	KUNIT_EXPECT_NULL(test, folio->mapping);
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 1); /* until the fault is over */
 	/* as if it was truncated */
-	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio, 0) == VM_FAULT_NOPAGE);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
 	folio_put(folio);
 	folio = filemap_get_folio(kunit_mapping(k), 0);
-	KUNIT_EXPECT_FALSE(test, rental_fault(folio));
+	KUNIT_EXPECT_FALSE(test, rental_fault(folio, 0));
 	folio_put(folio);
 	kunit_check(test);
 }
 
+static pgoff_t kunit_fault_index;
+
 static int kunit_fault(void *folio)
 {
-	vm_fault_t ret = rental_fault(folio);
+	vm_fault_t ret = rental_fault(folio, kunit_fault_index);
 
 	folio_put(folio);
 	return ret != VM_FAULT_NOPAGE;
@@ -1139,6 +1158,7 @@ static void rental_test_two_faults(struct kunit *test)
 	unsigned int ms = 0;
 	int i;
 
+	kunit_fault_index = 0;
 	lru_add_drain_all();
 	for (i = 0; i < ARRAY_SIZE(others); i++) {
 		others[i] = kthread_create(kunit_fault, folio, "rental-kunit");
@@ -1170,13 +1190,15 @@ static void rental_test_two_faults(struct kunit *test)
 	kunit_check(test);
 }
 
-/* Nor do they keep it in one piece; they find the part that has the folio's first page. */
+/* Nor do they keep it in one piece. They look what they have got, which need not be their page. */
 static void rental_test_split_fault(struct kunit *test)
 {
+	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_read_no_run(test);
 	struct task_struct *other;
 	unsigned int ms = 0;
 
+	kunit_fault_index = 5;
 	other = kthread_create(kunit_fault, folio, "rental-kunit");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
 	get_task_struct(other);
@@ -1185,9 +1207,22 @@ static void rental_test_split_fault(struct kunit *test)
 	wake_up_process(other);
 	while (!rental_nr_waiters(folio) && ms++ < 10000)
 		usleep_range(1000, 2000);
-	KUNIT_EXPECT_NULL(test, rental_before_write(folio, false));
+	KUNIT_EXPECT_NULL(test, rental_to_write(folio, false));
+	/* Somebody writes to the first page, where it is, before the fault has the lock. */
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
 	KUNIT_EXPECT_EQ(test, kthread_stop_put(other), 0);
-	kunit_expect_split(test, 0);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_replaced), 0);
+	flush_delayed_work(&k->r->clean_work);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_cancel_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, (1 << KUNIT_ORDER) - 1);
+	kunit_check(test);
 }
 
 /* A fault that splits a folio is taken again, and finds a small one. */
@@ -1196,7 +1231,7 @@ static void rental_test_fault_split(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_read_no_run(test);
 
-	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio, 5) == VM_FAULT_NOPAGE);
 	KUNIT_EXPECT_FALSE(test, folio_test_large(folio));
 	KUNIT_EXPECT_FALSE(test, folio_test_locked(folio));
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 2);
@@ -1204,7 +1239,7 @@ static void rental_test_fault_split(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 1 << KUNIT_ORDER);
 	folio = filemap_get_folio(kunit_mapping(k), 5);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
-	KUNIT_EXPECT_TRUE(test, rental_fault(folio) == VM_FAULT_NOPAGE);
+	KUNIT_EXPECT_TRUE(test, rental_fault(folio, 5) == VM_FAULT_NOPAGE);
 	folio_put(folio);
 	kunit_expect_split(test, 5);
 }
@@ -1272,6 +1307,24 @@ static void rental_test_slipped_locked(struct kunit *test)
 	folio_cancel_dirty(folio);
 	folio_unlock(folio);
 	folio_put(folio);
+}
+
+/* Nor does he forget one that is about to be written back, and not dirty any more. */
+static void rental_test_slipped_written(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	lru_add_drain_all();
+	folio_lock(folio);
+	folio_mark_dirty(folio);
+	folio_clear_dirty_for_io(folio);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_TRUE(test, rental_may_be_dirty(k->r));
+	folio_unlock(folio);
+	folio_put(folio);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_FALSE(test, rental_may_be_dirty(k->r));
 }
 
 /* What reclaim would evict */
@@ -1586,6 +1639,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write_large),
 	KUNIT_CASE(rental_test_write_split),
 	KUNIT_CASE(rental_test_write_split_held),
+	KUNIT_CASE(rental_test_write_split_mlocked),
 	KUNIT_CASE(rental_test_write_no_memory),
 	KUNIT_CASE(rental_test_write_noclean),
 	KUNIT_CASE(rental_test_write_stable),
@@ -1602,6 +1656,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_fault_split),
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_slipped_locked),
+	KUNIT_CASE(rental_test_slipped_written),
 	KUNIT_CASE(rental_test_take_over),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(rental_test_group_gone),

@@ -36,7 +36,7 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp,
 bool __rental_free(struct page *page, unsigned int order);
 struct folio *__rental_before_write(struct folio *folio, bool nowait);
 bool __rental_lock(struct folio *folio);
-vm_fault_t __rental_fault(struct folio *folio);
+vm_fault_t __rental_fault(struct folio *folio, pgoff_t index);
 void __rental_dirtied(struct folio *folio);
 bool __rental_take_over(struct folio *folio);
 
@@ -111,13 +111,14 @@ static inline bool rental_lock(struct folio *folio)
 /**
  * rental_fault() - a page is about to be mapped writable
  * @folio: of a shared mapping of a file; referenced, not locked
+ * @index: the page, in the file
  *
  * Context: of a fault that may sleep. Return: 0, or %VM_FAULT_NOPAGE if another folio took the
  * place of @folio, or it was split, and the fault has to be taken again.
  */
-static inline vm_fault_t rental_fault(struct folio *folio)
+static inline vm_fault_t rental_fault(struct folio *folio, pgoff_t index)
 {
-	return rental_lent(&folio->page) ? __rental_fault(folio) : 0;
+	return rental_lent(&folio->page) ? __rental_fault(folio, index) : 0;
 }
 
 /* A folio was marked dirty: it must not be a lent one. Any context, i_pages locked. */

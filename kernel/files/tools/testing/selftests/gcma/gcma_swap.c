@@ -1841,11 +1841,11 @@ static void looked_at_once(void)
 		swap_out();
 		dirty_expect(nearly(pages), NO_LIMIT);
 		nodes = vm_event("workingset_nodes");
-		if (nodes < few)
+		if (nodes < few / 2)
 			fail("%lu nodes have the shadows of %u pages", nodes, pages);
 		shrink_nodes(nodes + few);
 		nodes = vm_event("workingset_nodes");
-		if (nodes >= few / 2)
+		if (nodes >= few / 4)
 			fail("%lu nodes are to be looked at again", nodes);
 		dirty_expect(nearly(pages), NO_LIMIT);
 		memory_check();
