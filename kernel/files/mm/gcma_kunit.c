@@ -908,7 +908,7 @@ static void __init gcma_test_narrow_amid(struct kunit *test)
 }
 
 /* A medium that has its pages in blocks: who reads one of them gets all. */
-#define KUNIT_BLOCK	(1UL << GCMA_MAX_ORDER)
+#define KUNIT_BLOCK	(4 * GCMA_RUN)
 
 static void kunit_read_blocks(struct readahead_control *ractl)
 {
@@ -959,7 +959,7 @@ static void __init gcma_test_blocks(struct kunit *test)
 	struct file_ra_state ra;
 	unsigned int large;
 
-	if (KUNIT_BLOCK < 4 * GCMA_RUN)
+	if (KUNIT_BLOCK > 1UL << GCMA_MAX_ORDER)
 		kunit_skip(test, "blocks are too small");
 	i_size_write(&k->inode, MAX_LFS_FILESIZE);
 	for (large = 0; large <= IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE); large++) {

@@ -2857,7 +2857,7 @@ static const struct test off_tests[] = {
 
 static const struct test dirty_tests[] = {
 	{ unwritten, ALL, NEED_LOADS, "are not written while there is room" },
-	{ looked_at_once, ANON | SINGLE, NEED_LOADS, "are looked at once by the shrinker of shadows" },
+	{ looked_at_once, ANON | SINGLE, NEED_LOADS, "are looked at by reclaim of nodes only once" },
 	{ zeroes_at_first, ANY | LARGE, NEED_STORES, "that begin with a page of zeroes are not, either" },
 	{ make_way, ALL, NEED_STORES, "make way for a primary" },
 	{ taken_again_and_again, ALL, NEED_STORES, "survive primaries that take everything" },
