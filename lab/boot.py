@@ -82,7 +82,6 @@ REPORT = re.compile(
     r"|INFO: (?:task .* blocked|possible|rcu.* stall)|general protection fault"
     r"|possible (?:circular|recursive) locking|kernel BUG at |Unable to handle kernel "
     r"|^BUG \S+ \("  # SLUB, of a slab cache
-    r"|pagealloc: (?:single bit error|memory corruption)"  # page poisoning: no warning, no panic
     # lockdep looks at nothing from here on
     r"|INFO: trying to register non-static key|turning off the locking correctness validator"
 )

@@ -12,9 +12,7 @@ PLAIN = ("base", "memory", "storage", "media", "observe")
 OURS = systems.fragments(
     system for system in systems.SYSTEMS.values() if system is not systems.CAMC
 )
-# Of kernels with the fragment "debug": a warning ends the guest. page_poison=1 is not here: tests
-# that switch init_on_free on clear pages behind the poison.
-STRICT = ("panic_on_warn=1",)
+STRICT = ("panic_on_warn=1",)  # kernels with the fragment "debug"
 
 
 @dataclass(frozen=True)

@@ -198,8 +198,6 @@ def test_warning_is_cut_out_of_the_log() -> None:
         "rcu: INFO: rcu_preempt self-detected stall on CPU",
         "Oops: general protection fault, probably for non-canonical address",
         "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
-        "pagealloc: memory corruption",
-        "pagealloc: single bit error",
         "BUG kmalloc-64 (Tainted: G    B             ): Right Redzone overwritten",
         "kernel BUG at mm/gcma.c:12!",
         "INFO: trying to register non-static key.",

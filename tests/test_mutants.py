@@ -285,7 +285,7 @@ def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
 
     keys = [key(), key()]
     assert len(set(keys)) == 1
-    keys.append(key("page_poison=1"))
+    keys.append(key("panic_on_warn=1"))
     (tmp_path / "tests/test_guests.py").write_text("assert False")
     keys.append(key())
     monkeypatch.setattr(build, "tools_key", lambda: "gcc 2")

@@ -960,7 +960,7 @@ static void __init gcma_test_blocks(struct kunit *test)
 	unsigned int large;
 
 	if (KUNIT_BLOCK > 1UL << GCMA_MAX_ORDER)
-		kunit_skip(test, "blocks are too small");
+		kunit_skip(test, "a block is more than a folio of tenants");
 	i_size_write(&k->inode, MAX_LFS_FILESIZE);
 	for (large = 0; large <= IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE); large++) {
 		ra = (struct file_ra_state){ .start = block, .size = KUNIT_BLOCK };

@@ -557,6 +557,31 @@ static bool rental_replace(struct folio *old, struct folio *new)
 }
 
 /*
+ * May a lent folio be split? That unmaps it, which locked memory is not to be. Whether it is
+ * locked only its mappings tell: a large folio that is mapped where memory is locked already is
+ * not marked. Who locks it from now on may meet a fault. Context: it is locked; may sleep.
+ */
+static bool rental_may_split(const struct folio *folio)
+{
+	struct address_space *mapping = folio->mapping;
+	struct vm_area_struct *vma;
+	bool locked = false;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) ||
+	    folio_order(folio) <= mapping_min_folio_order(mapping))
+		return false;
+	i_mmap_lock_read(mapping);
+	vma_interval_tree_foreach(vma, &mapping->i_mmap, folio->index,
+				  folio_next_index(folio) - 1) {
+		locked = vma->vm_flags & VM_LOCKED;
+		if (locked)
+			break;
+	}
+	i_mmap_unlock_read(mapping);
+	return !locked;
+}
+
+/*
  * Split a lent folio, as rental_replace() would replace it: 0, and its first part has the
  * caller's lock and reference, and those of rental_waiters, who look what they have got. Or
  * -ENOMEM, for the page cache's own needs; -EAGAIN, -EBUSY if somebody holds it.
@@ -725,10 +750,7 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	gfp |= nowait || folio_order(old) > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY :
 								      __GFP_RETRY_MAYFAIL;
 	new = rental_alloc_copy(gfp | __GFP_NOWARN, folio_order(old));
-	/* That unmaps it, which locked memory must not be. */
-	split = !new && !nowait && IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) &&
-		folio_order(old) > mapping_min_folio_order(old->mapping) &&
-		!folio_test_mlocked(old);
+	split = !new && !nowait && rental_may_split(old);
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
@@ -906,6 +928,21 @@ static struct folio *rental_next(const struct rental *r, unsigned long *frame,
 	return NULL;
 }
 
+/*
+ * Is a folio dirty, or written back, or about to be? In the order in which it becomes so: who
+ * writes it back locks it, marks it clean, and only then as written back.
+ */
+static bool rental_unclean(const struct folio *folio)
+{
+	if (folio_test_dirty(folio))
+		return true;
+	smp_rmb(); /* it was locked before it was marked clean */
+	if (folio_test_locked(folio) && folio_test_uptodate(folio))
+		return true;
+	smp_rmb(); /* it was marked as written back before it was unlocked */
+	return folio_test_writeback(folio);
+}
+
 /* Whoever made a folio dirty may still hold it: the others do not wait for that. */
 static void rental_clean(struct work_struct *work)
 {
@@ -917,11 +954,7 @@ static void rental_clean(struct work_struct *work)
 
 	lru_add_drain_all();
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
-		bool busy = folio_test_locked(folio) && folio_test_uptodate(folio);
-
-		/* Locked, it may be about to be written back, and neither. */
-		if (!folio->mapping || !(folio_test_dirty(folio) || folio_test_writeback(folio) ||
-					 busy)) {
+		if (!folio->mapping || !rental_unclean(folio)) {
 			folio_put(folio);
 		} else if (folio_test_locked(folio) || folio_test_writeback(folio)) {
 			folio_put(folio);

@@ -866,16 +866,26 @@ static void rental_test_write_split_mlocked(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_read_no_run(test), *new;
+	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
 
+	KUNIT_ASSERT_NOT_NULL(test, vma);
+	/* A mapping of its last page, which need not be there for that */
+	vma->vm_end = PAGE_SIZE;
+	vma->vm_pgoff = (1 << KUNIT_ORDER) - 1;
+	vm_flags_init(vma, VM_LOCKED);
+	i_mmap_lock_write(kunit_mapping(k));
+	vma_interval_tree_insert(vma, &kunit_mapping(k)->i_mmap);
+	i_mmap_unlock_write(kunit_mapping(k));
 	folio_put(folio);
-	folio_set_mlocked(folio);
 	new = __filemap_get_folio(kunit_mapping(k), 5, FGP_WRITEBEGIN, GFP_KERNEL);
 	KUNIT_EXPECT_PTR_EQ(test, new, folio);
 	KUNIT_EXPECT_EQ(test, folio_order(new), KUNIT_ORDER);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 1 << KUNIT_ORDER);
-	folio_clear_mlocked(folio);
 	folio_unlock(new);
 	folio_put(new);
+	i_mmap_lock_write(kunit_mapping(k));
+	vma_interval_tree_remove(vma, &kunit_mapping(k)->i_mmap);
+	i_mmap_unlock_write(kunit_mapping(k));
 }
 
 /* Memory has no free page. */

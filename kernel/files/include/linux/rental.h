@@ -81,7 +81,8 @@ static inline bool rental_free(struct page *page, unsigned int order)
  *
  * If it is lent, a folio of other memory takes its place, with the caller's lock and
  * reference. It stays if somebody else holds it or there is no memory: rental_dirtied() will
- * know. If there is memory, but not for all of it in one piece, it is split.
+ * know. If there is memory, but not for all of it in one piece, it is split, unless it is
+ * locked in memory.
  *
  * Context: may sleep unless @nowait. Return: the folio to write to; NULL if it was split, and the
  * caller has to look the page up again; or ERR_PTR(-EAGAIN), if @nowait. If it is not @folio, that

@@ -2844,7 +2844,6 @@ static long lost_pages(void)
 	return sum - counted;
 }
 
-/* Other tasks allocate and free in between: it has to be right once. */
 static struct {
 	const char *path;
 	char value[32];
@@ -2874,6 +2873,7 @@ static void restore_settings(void)
 	swapon(swap_device, 0);
 }
 
+/* Other tasks allocate and free in between: it has to be right once. */
 static const char *judge_rest(void)
 {
 	for (int i = 0; i < 200; i++) {
