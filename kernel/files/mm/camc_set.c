@@ -532,11 +532,16 @@ static void camc_describe(const struct camc_set *set, struct camc_policy *policy
 	}
 }
 
+/* Within the limit the capability is not needed: an audit need not hear of each who lacks it. */
+static bool camc_limited(void)
+{
+	return !ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+}
+
 /* The policy is written back before anything is changed: it may be where it cannot be. */
 static long camc_set_current(struct camc_policy *policy, void __user *user)
 {
-	struct camc_set *set = camc_set_create(policy, current->camc,
-					       !capable(CAP_SYS_RESOURCE));
+	struct camc_set *set = camc_set_create(policy, current->camc, camc_limited());
 
 	if (IS_ERR(set))
 		return PTR_ERR(set);
@@ -579,10 +584,16 @@ long camc_prctl(unsigned long op, unsigned long arg, unsigned long size, unsigne
 	if (op == CAMC_SET)
 		return camc_set_current(&policy, user);
 	if (op == CAMC_FILL) {
+		nr_pages = policy.nr_pages;
+		policy.nr_pages = 0;
+	}
+	/* What means nothing is 0, so that it may mean something one day. */
+	if (memchr_inv(&policy, 0, sizeof(policy)))
+		return -EINVAL;
+	if (op == CAMC_FILL) {
 		if (!current->camc)
 			return -ESRCH;
-		nr_pages = camc_fill(current->camc->colors, policy.nr_pages,
-				     !capable(CAP_SYS_RESOURCE));
+		nr_pages = camc_fill(current->camc->colors, nr_pages, camc_limited());
 	}
 	camc_describe(current->camc, &policy);
 	policy.nr_pages = nr_pages;
@@ -610,7 +621,7 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 		if (action < CAMC_MMAP_ON || action >= CAMC_MMAP_ON + CAMC_MAX_COLORS)
 			return -EINVAL;
 		policy.nr_colors = max(action - CAMC_MMAP_ON, 1UL);
-		set = camc_set_create(&policy, old, !capable(CAP_SYS_RESOURCE));
+		set = camc_set_create(&policy, old, camc_limited());
 		if (IS_ERR(set))
 			return PTR_ERR(set);
 	}
@@ -712,8 +723,7 @@ static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t n
 	if (err)
 		return err;
 	/* also of who opened the file: a privileged task may only write for it */
-	limited = !capable(CAP_SYS_RESOURCE) ||
-		  !file_ns_capable(of->file, &init_user_ns, CAP_SYS_RESOURCE);
+	limited = camc_limited() || !file_ns_capable(of->file, &init_user_ns, CAP_SYS_RESOURCE);
 	set = camc_set_alloc(&policy, limited);
 	if (IS_ERR(set))
 		return PTR_ERR(set);

@@ -72,18 +72,18 @@ static noreturn void die_unset(const struct camc_policy *policy, const struct se
 }
 
 /* Collect free pages of the colors, so that the first faults find them. */
-static void fill_pages(struct camc_policy *policy, u64 bytes)
+static void fill_pages(u64 bytes)
 {
 	u64 pages = (bytes + sysconf(_SC_PAGESIZE) - 1) / sysconf(_SC_PAGESIZE);
+	struct camc_policy policy = { .nr_pages = pages };
 
 	if (pages > INT_MAX)
 		die("--prefill %s: that is more than %d pages", options.prefill, INT_MAX);
-	policy->nr_pages = pages;
-	if (prctl(PR_CAMC, CAMC_FILL, policy, sizeof(*policy), 0))
+	if (prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0))
 		die("--prefill: %s", strerror(errno));
-	if (policy->nr_pages < pages)
+	if (policy.nr_pages < pages)
 		die("--prefill: got %u free pages of these colors, not %llu: see camc(8) for why",
-		    policy->nr_pages, pages);
+		    policy.nr_pages, pages);
 }
 
 static void set_colors(const struct set *wanted, unsigned int number)
@@ -108,7 +108,7 @@ static void set_colors(const struct set *wanted, unsigned int number)
 	if (prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0))
 		die_unset(&policy, wanted, errno);
 	if (options.prefill)
-		fill_pages(&policy, bytes);
+		fill_pages(bytes);
 }
 
 static int run_command(char **command)

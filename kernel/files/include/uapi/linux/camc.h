@@ -45,6 +45,8 @@
  * @colors: bit c % 64 of colors[c / 64] is color c. With CAMC_AUTO all 0; on return of every
  *	operation the colors that the thread has.
  *
+ * CAMC_GET reads nothing of it, CAMC_FILL @nr_pages only: what they do not read is 0 (else EINVAL).
+ *
  * The size tells versions apart, as with sched_setattr(): a longer one than the kernel knows is
  * accepted if the rest is 0 (else E2BIG), of a shorter one the rest is taken as 0, but it has at
  * least CAMC_POLICY_SIZE_VER0 bytes (else EINVAL).

@@ -231,6 +231,7 @@ static bool has_color(const struct camc_policy *policy, unsigned int color)
 
 static void get_policy(struct camc_policy *policy)
 {
+	memset(policy, 0, sizeof(*policy));
 	MUST(prctl(PR_CAMC, CAMC_GET, policy, sizeof(*policy), 0));
 }
 
@@ -314,6 +315,15 @@ static unsigned int nr_colors(void)
 
 	get_policy(&policy);
 	return policy.nr_colors;
+}
+
+/* Collects pages; how many there are then */
+static unsigned int fill(unsigned int nr_pages)
+{
+	struct camc_policy policy = { .nr_pages = nr_pages };
+
+	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	return policy.nr_pages;
 }
 
 static char *room(size_t size)
@@ -409,6 +419,7 @@ static void test_errors(void)
 {
 	struct { struct camc_policy policy; uint64_t more; } longer = { };
 	struct camc_policy policy = { .flags = CAMC_AUTO, .nr_colors = 1, .node = -1 }, *fixed;
+	struct camc_policy none = { };
 
 #define REFUSED(error, ...) EXPECT(prctl(PR_CAMC, __VA_ARGS__) == -1 && errno == (error))
 	REFUSED(EINVAL, 0, &policy, sizeof(policy), 0);
@@ -417,7 +428,7 @@ static void test_errors(void)
 	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy) - 1, 0);
 	REFUSED(EINVAL, CAMC_CLEAR, &policy, 0, 0);
 	REFUSED(EFAULT, CAMC_SET, 8, sizeof(policy), 0);
-	REFUSED(ESRCH, CAMC_FILL, &policy, sizeof(policy), 0);
+	REFUSED(ESRCH, CAMC_FILL, &none, sizeof(none), 0);
 	policy.flags |= 1 << 5;
 	REFUSED(EINVAL, CAMC_SET, &policy, sizeof(policy), 0);
 	policy.flags = CAMC_AUTO;
@@ -461,6 +472,32 @@ static void test_errors(void)
 	REFUSED(E2BIG, CAMC_SET, fixed, 1ul << 40, 0);
 	EXPECT(nr_colors() == 2 && stat_of("taken") == 2);
 #undef REFUSED
+}
+
+/* What has no meaning yet is refused, so that it can get one. */
+static void test_unused(void)
+{
+	static const struct camc_policy unused[] = {
+		{ .flags = CAMC_STRICT }, { .flags = 1u << 31 }, { .nr_colors = 1 }, { .node = -1 },
+		{ .colors[0] = 1 }, { .colors[CAMC_MAX_COLORS / 64 - 1] = 1ull << 63 },
+		{ .nr_pages = 1 },	/* CAMC_FILL has a use for it */
+	};
+	size_t nr = sizeof(unused) / sizeof(*unused), i;
+	struct camc_policy policy;
+
+	set_auto(2, 0);
+	for (i = 0; i < nr; i++) {
+		policy = unused[i];
+		if (prctl(PR_CAMC, CAMC_GET, &policy, sizeof(policy), 0) != -1 || errno != EINVAL)
+			fail("CAMC_GET did not refuse %zu: %s", i, strerror(errno));
+		/* nor is anything written */
+		EXPECT(!memcmp(&policy, &unused[i], sizeof(policy)));
+		policy.nr_pages = 1;
+		if (i < nr - 1 && (prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0) != -1 ||
+				   errno != EINVAL))
+			fail("CAMC_FILL did not refuse %zu: %s", i, strerror(errno));
+	}
+	EXPECT(nr_colors() == 2 && fill(16) >= 16);
 }
 
 static void test_taken(void)
@@ -1775,14 +1812,12 @@ static void test_read_ahead(void)
 /* A task at its end, which tries again and again, leaves alone what others have collected. */
 static void test_others(void)
 {
-	struct camc_policy policy = { .nr_pages = 2048 };
 	long drained, before;
 	pid_t pid;
 
 	set_auto(2, 0);
 	MUST(put("/proc/sys/vm/drop_caches", "3"));
-	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
-	EXPECT(policy.nr_pages >= 2048);
+	EXPECT(fill(2048) >= 2048);
 	before = stat_of("free");
 	drained = stat_of("drained");
 	pid = MUST(fork());
@@ -2019,8 +2054,7 @@ static void test_pressure(void)
 		put(CGROUPS "/memory.reclaim", "256M");
 	}
 	MUST(prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0));
-	policy.nr_pages = 48 * 256;
-	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	fill(48 * 256);
 	listed = stat_of("free");
 	spinner = hold_up_kswapd();
 	before = zone_field("nr_free_pages");
@@ -2204,11 +2238,8 @@ static void test_trace(void)
 	}
 	/* Who used up its colors may leave nothing to drain. */
 	if (!MUST(fork())) {
-		struct camc_policy policy = { .nr_pages = 64 };
-
 		set_auto(1, 0);
-		MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
-		_exit(policy.nr_pages < 64);
+		_exit(fill(64) < 64);
 	}
 	CHILD_OK(-1);
 	MUST(put(TRACING "events/camc/enable", "0"));
@@ -2416,29 +2447,26 @@ static void test_cma(void)
 /* Traps 8 and drains: what is on the lists is seen as free, and comes back under pressure. */
 static void test_fill(void)
 {
-	struct camc_policy policy = { .nr_pages = 2048 };
 	long before, after;
+	unsigned int got;
 
 	set_auto(2, 0);
 	MUST(put("/proc/sys/vm/drop_caches", "3"));
 	before = field("/proc/meminfo", "MemFree:");
-	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	got = fill(2048);
 	after = field("/proc/meminfo", "MemFree:");
 	/* some are used at once */
-	if (policy.nr_pages < 2048 || stat_of("free") < 1900)
-		fail("%u pages were collected, %ld are on lists", policy.nr_pages,
-		     stat_of("free"));
+	if (got < 2048 || stat_of("free") < 1900)
+		fail("%u pages were collected, %ld are on lists", got, stat_of("free"));
 	EXPECT(labs(before - after) < 3000);
 	MUST(put("/proc/sys/vm/drop_caches", "2"));
 	EXPECT(stat_of("free") < 100);
 	/* more than there may be; it may be dirtied as before */
-	policy.nr_pages = 1 << 30;
 	before = field("/proc/vmstat", "nr_dirty_threshold ");
-	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	got = fill(1 << 30);
 	after = field("/proc/vmstat", "nr_dirty_threshold ");
-	EXPECT(policy.nr_pages > 2048 && policy.nr_pages < 1 << 20);
-	printf("# %u pages on lists; limit of dirty ones %ld, then %ld\n", policy.nr_pages, before,
-	       after);
+	EXPECT(got > 2048 && got < 1 << 20);
+	printf("# %u pages on lists; limit of dirty ones %ld, then %ld\n", got, before, after);
 	EXPECT(labs(before - after) < before / 50);
 }
 
@@ -2467,29 +2495,26 @@ static long large_blocks(void)
 /* Who is not privileged breaks up no block that may become a huge page, only to have it ready. */
 static void test_fill_unprivileged(void)
 {
-	struct camc_policy policy = { .nr_pages = 1 << 20 };
-	unsigned int limited;
+	unsigned int limited, all;
 	long before, after;
 
 	MUST(put("/proc/sys/vm/compact_memory", "1"));
 	MUST(seteuid(65534));
 	set_auto(2, 0);
 	before = large_blocks();
-	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	limited = fill(1 << 20);
 	after = large_blocks();
-	limited = policy.nr_pages;
 	MUST(seteuid(0));
-	policy.nr_pages = 1 << 20;
-	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	all = fill(1 << 20);
 	printf("# %ld large blocks, then %ld with %u pages on lists, then %ld with %u\n", before,
-	       after, limited, large_blocks(), policy.nr_pages);
-	EXPECT(after >= before - 4 && policy.nr_pages > limited);
+	       after, limited, large_blocks(), all);
+	EXPECT(after >= before - 4 && all > limited);
 }
 
 /* Who has collected all that he may has taken nothing of what others may. */
 static void test_fill_others(void)
 {
-	struct camc_policy policy = { .nr_pages = 1 << 30 };
+	unsigned int got;
 	int ready[2];
 	char byte;
 	pid_t pid;
@@ -2500,18 +2525,17 @@ static void test_fill_others(void)
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		set_auto(BANKS / 2, 0);
-		MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+		fill(1 << 30);
 		MUST(write(ready[1], "", 1));
 		pause();
 	}
 	EXPECT(read(ready[0], &byte, 1) == 1);
 	set_auto(2, 0);
-	policy.nr_pages = 512;
-	MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+	got = fill(512);
 	kill(pid, SIGKILL);
 	wait_for(pid);
-	if (policy.nr_pages < 512)
-		fail("only %u pages are left to collect", policy.nr_pages);
+	if (got < 512)
+		fail("only %u pages are left to collect", got);
 }
 
 /* The next memory block that has only movable pages, and is online, or -1 */
@@ -2573,14 +2597,13 @@ static void test_offline(void)
 
 	block_that_goes(path);
 	for (int i = 0; i < 12; i++) {
-		struct camc_policy policy = { .nr_pages = 1 << 20 };
 		pid_t pid = MUST(fork());
 
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			set_auto(BANKS / 2, 0);
 			usleep(i * 500);
-			MUST(prctl(PR_CAMC, CAMC_FILL, &policy, sizeof(policy), 0));
+			fill(1 << 20);
 			pause();
 		}
 		/* It scans until there is nothing left in the block, or a signal comes. */
@@ -2897,6 +2920,7 @@ static const struct {
 	{ test_bad_maps, "a wrong map is refused and changes nothing" },
 	{ test_load, "a map is loaded once and given back" },
 	{ test_errors, "wrong policies are refused and change nothing" },
+	{ test_unused, "what a call has no use for is refused" },
 	{ test_taken, "a color that somebody has is not given again" },
 	{ test_share, "who is not privileged shares with those that share" },
 	{ test_limit, "unprivileged tasks have no more colors than the limit" },
