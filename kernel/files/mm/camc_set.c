@@ -892,6 +892,8 @@ static ssize_t refill_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 static ssize_t refill_store(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
 			    size_t count)
 {
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	if (sysfs_streq(buf, "directed"))
 		WRITE_ONCE(camc_refill_mode, CAMC_DIRECTED);
 	else if (sysfs_streq(buf, "walk"))
@@ -910,8 +912,12 @@ static ssize_t limit_store(struct kobject *kobj, struct kobj_attribute *attr, co
 			   size_t count)
 {
 	unsigned int limit;
-	int err = kstrtouint(buf, 10, &limit);
+	int err;
 
+	/* Not by the owner of the file alone: it is what those without the capability may have. */
+	if (!capable(CAP_SYS_RESOURCE))
+		return -EPERM;
+	err = kstrtouint(buf, 10, &limit);
 	if (err)
 		return err;
 	guard(mutex)(&camc_mutex);

@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include <linux/camc.h>
+#include <linux/capability.h>
 #include <linux/io_uring.h>
 
 #define BANKS		16
@@ -613,6 +614,35 @@ static void test_limit(void)
 	MUST(setresuid(65534, 65534, 65534));
 	EXPECT(try_auto(BANKS * nodes / 2 + 1, 0) == -1 && (errno == EDQUOT || nodes > 1));
 	set_auto(BANKS / 2, 0);
+}
+
+static void drop_capability(unsigned int capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	MUST(syscall(SYS_capget, &header, data));
+	data[capability / 32].effective &= ~(1u << capability % 32);
+	data[capability / 32].permitted &= ~(1u << capability % 32);
+	MUST(syscall(SYS_capset, &header, data));
+}
+
+/* Whose files these are is not enough: root in a container may lack the capabilities. */
+static void test_limit_set(void)
+{
+	char limit[16], after[16];
+
+	MUST(get(SYS "limit", limit, sizeof(limit)));
+	MUST(put(SYS "limit", limit));
+	drop_capability(CAP_SYS_RESOURCE);
+	EXPECT(put(SYS "limit", "1024") == -1 && errno == EPERM);
+	EXPECT(put(SYS "refill", "directed") > 0);
+	drop_capability(CAP_SYS_ADMIN);
+	EXPECT(put(SYS "refill", "walk") == -1 && errno == EPERM);
+	MUST(get(SYS "limit", after, sizeof(after)));
+	EXPECT(!strcmp(limit, after));
+	/* and the limit holds */
+	EXPECT(try_auto(BANKS * nodes / 2 + 1, 0) == -1 && (errno == EDQUOT || nodes > 1));
 }
 
 /* ------ what has its colors --------------------------------------------- */
@@ -2924,6 +2954,7 @@ static const struct {
 	{ test_taken, "a color that somebody has is not given again" },
 	{ test_share, "who is not privileged shares with those that share" },
 	{ test_limit, "unprivileged tasks have no more colors than the limit" },
+	{ test_limit_set, "root without the capability does not change the limit" },
 	{ test_anonymous, "anonymous pages have the colors, each color its share" },
 	{ test_program, "all of a program that is started has the colors" },
 	{ test_spawn, "spawned programs have no colors without CAMC_FORK" },
