@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -38,6 +39,7 @@
 
 #include <linux/camc.h>
 #include <linux/capability.h>
+#include <linux/f2fs.h>
 #include <linux/io_uring.h>
 
 #define BANKS		16
@@ -1629,29 +1631,49 @@ static void test_strict_zram(void)
 	EXPECT(failed == 0);
 }
 
-/*
- * A new ext4 on a zram disk with files in many directories, and one of many extents; nothing of it
- * is in memory.
- */
-static int make_tree(void)
+/* A new filesystem on a zram disk, which is mounted */
+static int make_disk(const char *type, const char *size, const char *mkfs)
 {
 	int control = open("/sys/class/zram-control/hot_add", O_RDONLY);
 	char path[128], id[16] = { };
 	unsigned int number;
-	int fd;
 
 	if (control < 0 || read(control, id, sizeof(id) - 1) <= 0)
 		skip("no zram");
 	close(control);
 	number = atoi(id);
 	snprintf(path, sizeof(path), "/sys/block/zram%u/disksize", number);
-	MUST(put(path, "64M"));
-	snprintf(path, sizeof(path), "mkfs.ext4 -q -N 8192 /dev/zram%u >/dev/null 2>&1", number);
+	MUST(put(path, size));
+	snprintf(path, sizeof(path), "%s /dev/zram%u >/dev/null 2>&1", mkfs, number);
 	if (system(path))
-		skip("no ext4");
+		skip("no filesystem of that kind can be made");
 	mkdir(TREE, 0755);
 	snprintf(path, sizeof(path), "/dev/zram%u", number);
-	MUST(mount(path, TREE, "ext4", 0, NULL));
+	if (mount(path, TREE, type, 0, NULL)) {
+		if (errno == ENODEV)
+			skip("the kernel does not know the filesystem");
+		fail("%s is not mounted: %s", path, strerror(errno));
+	}
+	return number;
+}
+
+/* Nothing of it is in memory then. */
+static void mount_again(unsigned int number, const char *type)
+{
+	char path[32];
+
+	MUST(umount(TREE));
+	snprintf(path, sizeof(path), "/dev/zram%u", number);
+	MUST(mount(path, TREE, type, 0, NULL));
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
+}
+
+/* An ext4 with files in many directories, and one of many extents */
+static int make_tree(void)
+{
+	int number = make_disk("ext4", "64M", "mkfs.ext4 -q -N 8192"), fd;
+	char path[128];
+
 	for (int i = 0; i < TREE_FILES; i++) {
 		snprintf(path, sizeof(path), TREE "/%d", i % 10);
 		mkdir(path, 0755);
@@ -1665,10 +1687,7 @@ static int make_tree(void)
 		EXPECT(pwrite(fd, path, sizeof(path), i) == sizeof(path));
 	MUST(ftruncate(fd, MIB(1)));
 	close(fd);
-	MUST(umount(TREE));
-	snprintf(path, sizeof(path), "/dev/zram%u", number);
-	MUST(mount(path, TREE, "ext4", 0, NULL));
-	MUST(put("/proc/sys/vm/drop_caches", "3"));
+	mount_again(number, "ext4");
 	return number;
 }
 
@@ -1746,9 +1765,9 @@ static unsigned int cut_off(int fd)
 }
 
 /* What is cut off a file is gone, whether or not the task has a page to zero the rest in. */
-static void test_cut_off(void)
+static void cut_off_on(int disk)
 {
-	int tree = make_tree(), fd = MUST(open(TREE "/cut", O_RDWR | O_CREAT, 0600));
+	int fd = MUST(open(TREE "/cut", O_RDWR | O_CREAT, 0600));
 	unsigned int back;
 	char buf[8192];
 
@@ -1758,9 +1777,73 @@ static void test_cut_off(void)
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	back = cut_off(fd);
 	close(fd);
-	remove_tree(tree);
+	remove_tree(disk);
 	if (back)
 		fail("%u bytes came back", back);
+}
+
+static void test_cut_off(void)
+{
+	cut_off_on(make_tree());
+}
+
+/* Large enough that no garbage is in the way of what is written */
+static int make_f2fs(void)
+{
+	return make_disk("f2fs", "256M", "mkfs.f2fs -q -f");
+}
+
+static void test_cut_off_f2fs(void)
+{
+	cut_off_on(make_f2fs());
+}
+
+/*
+ * Garbage of f2fs is collected by whoever writes when there is little free: what it moves is read
+ * into memory, but no color is needed for that. Without a page for any block of a section this is
+ * still in use afterwards, and a write would try again, for ever: here once, by a call for that.
+ */
+static void test_garbage(void)
+{
+	int disk = make_f2fs(), fd, ret, error;
+	struct f2fs_gc_range range = { .sync = 1 };
+	char *at = room(MIB(1024)), *buf = room(MIB(6));
+	unsigned int block = 0;
+	long exhausted;
+
+	/* More than a section, which is 2 MiB; a part of it is garbage. */
+	touch(buf, MIB(6));
+	fd = MUST(open(TREE "/data", O_RDWR | O_CREAT, 0600));
+	EXPECT(write(fd, buf, MIB(6)) == MIB(6));
+	MUST(fsync(fd));
+	MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB(1), MIB(1)));
+	close(fd);
+	mount_again(disk, "f2fs");
+	fd = MUST(open(TREE "/data", O_RDONLY));
+	MUST(ioctl(fd, FIBMAP, &block));
+	EXPECT(block);
+	range.start = block;
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	exhausted = stat_of("exhausted");
+	ret = ioctl(fd, F2FS_IOC_GARBAGE_COLLECT_RANGE, &range);
+	error = errno;
+	exhausted = stat_of("exhausted") - exhausted;
+	munmap(at, MIB(1));
+	clear_colors();
+	EXPECT(pread(fd, at + MIB(2), MIB(6), 0) == MIB(6));
+	/* it is elsewhere, and what it was */
+	range.start = block;
+	block = 0;
+	MUST(ioctl(fd, FIBMAP, &block));
+	for (size_t i = 0; i < MIB(6); i += page)
+		EXPECT(load(at + MIB(2) + i) == (i / MIB(1) == 1 ? 0 : load(buf + i)));
+	close(fd);
+	remove_tree(disk);
+	printf("# %ld allocations failed; block %llu is %u now: %s\n", exhausted,
+	       (unsigned long long)range.start, block, ret ? strerror(error) : "collected");
+	EXPECT(!ret && !exhausted && block != range.start);
 }
 
 /* The same of a file of tmpfs that was swapped out */
@@ -2985,7 +3068,9 @@ static const struct {
 	{ test_strict_zram, "who has used up his colors can write to zram" },
 	{ test_strict_blocks, "who has used up his colors can open files of ext4" },
 	{ test_cut_off, "what is cut off a file of ext4 does not come back" },
+	{ test_cut_off_f2fs, "what is cut off a file of f2fs does not come back" },
 	{ test_cut_off_swapped, "what is cut off a swapped file does not come back" },
+	{ test_garbage, "who has used up his colors can collect garbage of f2fs" },
 	{ test_spill_blocks, "no color is taken for blocks of ext4" },
 	{ test_read_ahead, "no color is taken for what is read ahead" },
 	{ test_strict_call, "a system call of such a task fails" },
