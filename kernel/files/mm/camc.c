@@ -106,6 +106,7 @@ static void camc_list_add(struct zone *zone, struct page *page, unsigned int col
 	__set_bit(color, cz->listed[kind]);
 	list->nr++;
 	cz->nr++;
+	cz->nr_cma += kind == CAMC_CMA;
 }
 
 static void camc_list_del(struct camc_zone *cz, struct page *page, unsigned int kind,
@@ -117,6 +118,7 @@ static void camc_list_del(struct camc_zone *cz, struct page *page, unsigned int 
 	if (!--list->nr)
 		__clear_bit(color, cz->listed[kind]);
 	cz->nr--;
+	cz->nr_cma -= kind == CAMC_CMA;
 }
 
 /* The freshest page of a list that has some; NULL: it is broken */
@@ -190,6 +192,24 @@ unsigned long camc_nr_free(void)
 unsigned long camc_nr_free_node(int nid)
 {
 	return camc_nr(nid);
+}
+
+/* Once there is a map, zone->camc does not change any more. */
+unsigned long camc_nr_free_zone(const struct zone *zone)
+{
+	return camc_loaded() && zone->camc ? data_race(zone->camc->nr) : 0; /* as above */
+}
+
+unsigned long camc_nr_free_cma(void)
+{
+	unsigned long sum = 0;
+	struct zone *zone;
+
+	if (!camc_loaded())
+		return 0;
+	for_each_populated_zone(zone)
+		sum += zone->camc ? data_race(zone->camc->nr_cma) : 0; /* as above */
+	return sum;
 }
 
 /* ------ refill ---------------------------------------------------------- */

@@ -174,6 +174,7 @@ struct camc_list {
  * @has: of which colors the zone has memory at all
  * @total: how many pages of each, used or not
  * @nr: pages on all lists
+ * @nr_cma: those of CMA areas among them
  * @max: how many of what is freed are kept by all, and collected by one set
  * @watch: colors that a search began for of which nothing was freed since
  * @scarce: those of @watch that a refill did not find
@@ -189,6 +190,7 @@ struct camc_zone {
 	DECLARE_BITMAP(has, CAMC_MAX_COLORS);
 	unsigned int *total;
 	unsigned long nr;
+	unsigned long nr_cma;
 	unsigned long max;
 	DECLARE_BITMAP(watch, CAMC_MAX_COLORS);
 	DECLARE_BITMAP(scarce, CAMC_MAX_COLORS);

@@ -63,6 +63,9 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 /* Free memory that NR_FREE_PAGES does not have, in pages */
 unsigned long camc_nr_free(void);
 unsigned long camc_nr_free_node(int nid);
+unsigned long camc_nr_free_zone(const struct zone *zone);
+/* ... and NR_FREE_CMA_PAGES */
+unsigned long camc_nr_free_cma(void);
 
 static inline bool camc_enabled(void)
 {
@@ -291,6 +294,7 @@ static inline void camc_exec(void) { }
 static inline void camc_memcg_reset(struct mem_cgroup *memcg) { }
 static inline unsigned long camc_nr_free(void) { return 0; }
 static inline unsigned long camc_nr_free_node(int nid) { return 0; }
+static inline unsigned long camc_nr_free_cma(void) { return 0; }
 
 #endif /* CONFIG_CAMC */
 #endif /* _LINUX_CAMC_H */

@@ -25,6 +25,7 @@
 #include <stdnoreturn.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -2512,8 +2513,8 @@ static void test_compaction_needed(void)
 static void test_cma(void)
 {
 	static const char dir[] = "/sys/kernel/debug/cma/reserved/";
-	unsigned long base, pages, inside = 0;
-	long taken = 0;
+	unsigned long base, pages, inside = 0, freed = 0;
+	long taken = 0, more;
 	int pagemap = open_pagemap();
 	char path[128], word[32], text[32], *at;
 	size_t size;
@@ -2537,6 +2538,20 @@ static void test_cma(void)
 		inside += pfn_at(pagemap, at + i) - base < pages;
 	if (!inside)
 		fail("no page of the task is in the area");
+	/* What it frees there is on lists, and free memory of the area all the same. */
+	put("/proc/sys/vm/stat_refresh", "1");
+	more = field("/proc/meminfo", "CmaFree:");
+	for (size_t i = 0; i < size && freed < 512 && freed < inside / 2; i += page) {
+		if (pfn_at(pagemap, at + i) - base >= pages)
+			continue;
+		MUST(madvise(at + i, page, MADV_DONTNEED));
+		freed++;
+	}
+	put("/proc/sys/vm/stat_refresh", "1");
+	more = (field("/proc/meminfo", "CmaFree:") - more) * 1024 / (long)page;
+	printf("# %lu pages were freed in the area, %ld more are told to be free\n", freed, more);
+	EXPECT(more > (long)freed / 2);
+	touch(at, size);
 	kept = stat_of("kept");
 	lost = stat_of("lost");
 	snprintf(path, sizeof(path), "%salloc", dir);
@@ -2581,6 +2596,40 @@ static void test_fill(void)
 	EXPECT(got > 2048 && got < 1 << 20);
 	printf("# %u pages on lists; limit of dirty ones %ld, then %ld\n", got, before, after);
 	EXPECT(labs(before - after) < before / 50);
+}
+
+/* What the last report of memory in the kernel log has on color lists, in pages, or -1 */
+static long reported(void)
+{
+	static const char word[] = " free_camc:";
+	static char log[1 << 16];
+	char *at = log, *last = NULL;
+	long sum = 0;
+
+	log[MUST(klogctl(3 /* read all */, log, sizeof(log) - 1))] = 0;
+	while ((at = strstr(at, "Mem-Info:")))
+		last = at++;
+	if (!last || !strstr(last, word))
+		return -1;
+	for (at = strstr(last, word); at; at = strstr(at + 1, word))
+		sum += atol(at + strlen(word));
+	return sum * 1024 / (long)page;
+}
+
+/* The report that is read when there is no memory tells where it is. */
+static void test_fill_reported(void)
+{
+	long listed, told;
+
+	if (access("/proc/sysrq-trigger", W_OK))
+		skip("no reports on demand");
+	set_auto(2, 0);
+	fill(2048);
+	listed = stat_of("free");
+	MUST(put("/proc/sysrq-trigger", "m"));
+	told = reported();
+	printf("# %ld pages were on lists, the report has %ld\n", listed, told);
+	EXPECT(listed > 1900 && labs(told - listed) < 200);
 }
 
 /* Free blocks as large as a pageblock, or larger */
@@ -3058,6 +3107,7 @@ static const struct {
 	{ test_cgroup, "programs in a cgroup have its colors" },
 	{ test_proc, "/proc/camc tells who has what" },
 	{ test_fill, "pages on color lists are free memory" },
+	{ test_fill_reported, "pages on color lists are told in reports of memory" },
 	{ test_fill_unprivileged, "who is not privileged collects from small blocks only" },
 	{ test_fill_others, "who has collected pages leaves others theirs" },
 	{ test_offline, "memory goes offline while pages of it are collected" },
