@@ -742,6 +742,11 @@ static void cgroup_leave(void)
 	rmdir(cgroup);
 }
 
+const char *cgroup_path(void)
+{
+	return cgroup;
+}
+
 void page_cache_state(int fd, struct cachestat *cs)
 {
 	struct { u64 off, len; } whole = { 0, 0 };

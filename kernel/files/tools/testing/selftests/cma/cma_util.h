@@ -149,6 +149,7 @@ int area_heap(const struct area *area);
 int heap_alloc(int heap, size_t bytes);
 
 #define CGROUP_ROOT	"/tmp/cgroup"	/* cgroup v2, with the memory controller */
+const char *cgroup_path(void);		/* of this process, and all that it starts */
 
 /* Eviction of everything that a file has in the page cache, by reclaim. */
 struct cachestat {

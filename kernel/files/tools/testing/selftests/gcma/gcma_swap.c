@@ -1808,23 +1808,30 @@ static void unwritten(void)
 	counters_agree();
 }
 
-/* The shrinker of nodes that have nothing but shadows looks at @nr of them. */
+/*
+ * The shrinker of nodes that have nothing but shadows looks at @nr of them: those of slots are
+ * nobody's, those of files that were in the way are of the group that read them.
+ */
 static void shrink_nodes(unsigned long nr)
 {
-	int node, ret = 0;
+	const char *groups[] = { CGROUP_ROOT, cgroup_path() };
 	char path[128];
-	struct stat root;
+	struct stat group;
 	glob_t found;
 
 	if (glob("/sys/kernel/debug/shrinker/mm-shadow-*", 0, NULL, &found))
 		lack("shrinkers", "no shrinkers in debugfs (CONFIG_SHRINKER_DEBUG)");
 	snprintf(path, sizeof(path), "%s/scan", found.gl_pathv[0]);
 	globfree(&found);
-	MUST(stat(CGROUP_ROOT, &root));
-	for (node = 0; !ret; node++)
-		ret = write_file(path, "%lu %d %lu", (unsigned long)root.st_ino, node, nr);
-	if (node < 2 || ret != -EINVAL) /* no such node */
-		fail("%s: %s", path, strerror(-ret));
+	for (unsigned int i = 0; i < ARRAY_SIZE(groups); i++) {
+		int node, ret = 0;
+
+		MUST(stat(groups[i], &group));
+		for (node = 0; !ret; node++)
+			ret = write_file(path, "%lu %d %lu", (unsigned long)group.st_ino, node, nr);
+		if (node < 2 || ret != -EINVAL) /* no such node */
+			fail("%s: %s", path, strerror(-ret));
+	}
 }
 
 /* Nodes with dirty tenants cannot be freed: a look at each is enough, until it changes. */
@@ -1836,7 +1843,7 @@ static void looked_at_once(void)
 	for (unsigned int version = 1; version < 3; version++) {
 		memory_new();
 		shrink_nodes(vm_event("workingset_nodes") + few);
-		others = vm_event("workingset_nodes"); /* of groups of their own, or just in use */
+		others = vm_event("workingset_nodes"); /* of other groups, or just in use */
 		memory_write(0, pages, version);
 		swap_out();
 		dirty_expect(nearly(pages), NO_LIMIT);
