@@ -52,6 +52,9 @@ int __wrap_prctl(int what, ...)
 	fputc('\n', log);
 	fclose(log);
 	if (op == CAMC_FILL) {
+		/* The kernel wants the rest to be 0. */
+		if (policy->flags || policy->nr_colors || policy->node || policy->colors[0])
+			abort();
 		policy->nr_pages = number("CAMC_FAKE_PAGES");
 		return 0;
 	}

@@ -34,6 +34,7 @@
 #define pr_fmt(fmt) "camc: " fmt
 
 #include <linux/camc.h>
+#include <linux/cpuset.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/page-isolation.h>
@@ -71,8 +72,13 @@
 /* How long it takes at least from one drain of the per-CPU lists for colored tasks to the next */
 #define CAMC_PAUSE		DIV_ROUND_UP(HZ, 100)
 
-/* How long a color is believed to be used up at most, even if nobody freed a page of it */
+/*
+ * How long a color is believed to be used up at most, even if nobody freed a page of it: so long,
+ * or so many times as long as searches of the whole zone take, if that is not too long
+ */
 #define CAMC_FORGET		HZ
+#define CAMC_FORGET_SEARCHES	4
+#define CAMC_FORGET_MOST	(30 * HZ)
 
 DEFINE_STATIC_KEY_DEFERRED_FALSE(camc_key, HZ);
 
@@ -172,12 +178,17 @@ static struct page *camc_pop_any(struct zone *zone, const unsigned long *colors,
 	return page;
 }
 
-/* Pages on color lists of a node, or NUMA_NO_NODE: of the machine. They change as we add. */
+/*
+ * Pages on color lists of a node, or NUMA_NO_NODE: of the machine. They change as we add. Without a
+ * map it costs one look: those who write to files come here.
+ */
 static unsigned long camc_nr(int nid)
 {
 	unsigned long sum = 0;
 	struct zone *zone;
 
+	if (!camc_loaded())
+		return 0;
 	for_each_populated_zone(zone)
 		if (zone->camc && (nid == NUMA_NO_NODE || zone_to_nid(zone) == nid))
 			sum += data_race(zone->camc->nr); /* as said */
@@ -457,7 +468,17 @@ static void camc_unwatch_word(struct camc_zone *cz, unsigned int at, unsigned lo
 	cz->watch[at] &= ~freed;
 	cz->scarce[at] &= ~freed;
 	cz->empty[at] &= ~freed;
-	cz->missed++;
+	cz->missed[at]++;
+}
+
+/* How often pages of these colors, or of near ones, were freed while somebody watched them */
+static unsigned int camc_missed(const struct camc_zone *cz, const unsigned long *colors)
+{
+	unsigned int sum = cz->forgot, at; /* it only grows, and wraps */
+
+	for (at = 0; at < BITS_TO_LONGS(camc_map->nr_colors); at++)
+		sum += colors[at] ? cz->missed[at] : 0;
+	return sum;
 }
 
 static void camc_unwatch(struct zone *zone, unsigned int color)
@@ -497,7 +518,7 @@ void __camc_forget(struct zone *zone)
 	bitmap_zero(cz->watch, CAMC_MAX_COLORS);
 	bitmap_zero(cz->scarce, CAMC_MAX_COLORS);
 	bitmap_zero(cz->empty, CAMC_MAX_COLORS);
-	cz->missed++; /* for searches that are under way */
+	cz->forgot++; /* for searches that are under way */
 	zone->camc_watch = false;
 }
 
@@ -529,11 +550,37 @@ static bool camc_used_up(struct zone *zone, const unsigned long *colors)
 	return !bitmap_andnot(left, left, cz->empty, camc_map->nr_colors);
 }
 
+static unsigned long camc_forget_after(const struct camc_zone *cz)
+{
+	return clamp_t(unsigned long, CAMC_FORGET_SEARCHES * cz->search, CAMC_FORGET,
+		       CAMC_FORGET_MOST);
+}
+
 static void camc_watch_begin(struct zone *zone)
 {
-	if (!zone->camc_watch)
-		zone->camc->forget = jiffies + CAMC_FORGET;
+	struct camc_zone *cz = zone->camc;
+
+	if (!zone->camc_watch) {
+		cz->forget = jiffies + camc_forget_after(cz);
+		cz->prolonged = false;
+	}
 	zone->camc_watch = true;
+}
+
+/*
+ * The whole zone was searched. If it took longer than it used to, what was found lasts longer; but
+ * once only, or those who search all the time would have it last for ever. After a fast search there
+ * may be slow ones, who need what they find, too.
+ */
+static void camc_searched(struct camc_zone *cz, unsigned long took)
+{
+	bool longer = took > cz->search;
+
+	cz->search = max(took, cz->search / 2);
+	if (longer && !cz->prolonged) {
+		cz->forget = jiffies + camc_forget_after(cz);
+		cz->prolonged = true;
+	}
 }
 
 static void camc_watch(struct zone *zone, unsigned int color)
@@ -573,15 +620,18 @@ static unsigned long camc_search_nr(void)
 	return min(CAMC_SEARCH, pageblock_nr_pages);
 }
 
-/* A free block that begins before @pfn, and has it: its order, or 0 if there is none */
-static unsigned int camc_block_around(unsigned long pfn)
+/*
+ * A free block of the zone that begins before @pfn, and has it: its order, or 0 if there is none.
+ * What is of another zone may be allocated meanwhile, and its order be anything.
+ */
+static unsigned int camc_block_around(const struct zone *zone, unsigned long pfn)
 {
 	unsigned int order;
 
 	for (order = __ffs(pfn | 1UL << MAX_PAGE_ORDER) + 1; order < NR_PAGE_ORDERS; order++) {
 		struct page *head = pfn_to_page(round_down(pfn, 1UL << order));
 
-		if (PageBuddy(head) && buddy_order(head) >= order)
+		if (PageBuddy(head) && page_zone(head) == zone && buddy_order(head) >= order)
 			return buddy_order(head);
 	}
 	return 0;
@@ -606,7 +656,7 @@ static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct 
 	mt = get_pageblock_migratetype(page);
 	if (mt >= MIGRATE_PCPTYPES && !(is_migrate_cma(mt) && wish->alloc_flags & ALLOC_CMA))
 		return false;
-	around = camc_block_around(pfn);
+	around = camc_block_around(zone, pfn);
 	pfn = around ? round_down(pfn, 1UL << around) : pfn;
 	while (pfn < end) {
 		unsigned int order = 0;
@@ -640,15 +690,16 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	unsigned long parts = DIV_ROUND_UP(zone_end_pfn(zone) - start, camc_search_nr());
 	unsigned int nr = camc_map->nr_colors;
 	struct camc_zone *cz = zone->camc;
-	unsigned long missed, pfn, left = parts;
+	unsigned long begun = jiffies, pfn, left = parts;
 	struct page *page = NULL;
+	unsigned int missed;
 
 	/* Another thread may add some, which were not searched for from the beginning. */
 	bitmap_copy(mine, colors, nr);
 	spin_lock_irqsave(&zone->lock, flags);
 	camc_watch_begin(zone);
 	bitmap_or(cz->watch, cz->watch, mine, nr);
-	missed = cz->missed;
+	missed = camc_missed(cz, mine);
 	/* Others search at the same time, for other colors: each goes all the way. */
 	pfn = cz->scan;
 	while (left && !page && !fatal_signal_pending(current)) {
@@ -666,8 +717,11 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 			spin_lock_irqsave(&zone->lock, flags);
 		}
 	}
+	if (!left)
+		camc_searched(cz, jiffies - begun);
 	/* Who may not use CMA areas has not seen all, nor has who was overtaken. */
-	if (!page && !left && missed == cz->missed && camc_sees_all(zone, alloc_flags)) {
+	if (!page && !left && missed == camc_missed(cz, mine) &&
+	    camc_sees_all(zone, alloc_flags)) {
 		bitmap_and(mine, mine, cz->watch, nr);
 		bitmap_or(cz->empty, cz->empty, mine, nr);
 	}
@@ -786,11 +840,21 @@ static bool camc_has_enough(const struct camc_zone *cz, unsigned int color)
 	return cz->nr >= cz->max && nr >= cz->total[color] / CAMC_KEEP;
 }
 
+/* Does the task need a block of several pages, and moves others out of its way? */
+static bool camc_compacts(void)
+{
+#ifdef CONFIG_COMPACTION
+	return current->capture_control;
+#else
+	return false;
+#endif
+}
+
 /*
  * Take a page of the task's colors that is being freed. While memory is short it goes to all. One
- * that stays on a per-CPU list keeps its
- * buddies apart, so what does not go to a color list is merged at once: when the task
- * exits, and when the lists have enough. Called with zone->lock held.
+ * that stays on a per-CPU list keeps its buddies apart, so what does not go to a color list is
+ * merged at once: when the task exits, when the lists have enough, and when it compacts, or the
+ * block that it moves pages out of would never be a free one. Called with zone->lock held.
  */
 static bool camc_take(struct zone *zone, struct page *page)
 {
@@ -801,7 +865,7 @@ static bool camc_take(struct zone *zone, struct page *page)
 	/* What is isolated has ways of its own. */
 	if (is_migrate_isolate(mt))
 		return false;
-	if (current->flags & PF_EXITING || is_migrate_highatomic(mt) ||
+	if (current->flags & PF_EXITING || camc_compacts() || is_migrate_highatomic(mt) ||
 	    camc_has_enough(cz, color) || camc_lists_disabled(zone) || camc_is_short(zone)) {
 		camc_buddy_free(zone, page, mt);
 	} else {
@@ -878,28 +942,29 @@ struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nod
 /* ------ at the end of the colors ---------------------------------------- */
 
 /*
- * Pages of the colors may be on per-CPU lists. Bring all of these to the free lists, but no more
- * often than once in CAMC_PAUSE: a task at its end could go on to empty others' all the time.
+ * Pages of the colors may be on per-CPU lists. Bring all of these to the free lists, but leave them
+ * alone for CAMC_PAUSE then: a task at its end could go on to empty others' all the time.
  * Who comes earlier waits, at most for two such times and two drains, so that it misses nothing;
  * what was begun after it came will do. May sleep. drain_all_pages() would not do: it gives up if
  * anybody else drains, and takes others' color lists along.
  */
 void camc_drain_pcp(void)
 {
-	static unsigned long last = INITIAL_JIFFIES;
+	static unsigned long begun = INITIAL_JIFFIES, ended = INITIAL_JIFFIES;
 	static DEFINE_MUTEX(mutex);
 	unsigned long came = jiffies;
 	struct zone *zone;
 
 	guard(mutex)(&mutex);
-	if (time_after(last, came))
+	if (time_after(begun, came))
 		return;
-	while (time_before(jiffies, last + CAMC_PAUSE))
+	while (time_before(jiffies, ended + CAMC_PAUSE))
 		schedule_timeout_uninterruptible(1);
-	last = jiffies;
+	begun = jiffies;
 	for_each_populated_zone(zone)
 		if (zone->camc)
 			camc_pcp_drain(zone, CAMC_BATCH);
+	ended = jiffies;
 }
 
 void camc_foreign(void)
@@ -997,11 +1062,10 @@ void camc_drain_colors(const unsigned long *colors)
 /* All pages that are on the color lists of the zone (NULL: of all) go back. May sleep. */
 void camc_drain(struct zone *zone)
 {
-	if (!zone) {
+	if (zone)
+		camc_drain_zone(zone, NULL);
+	else
 		camc_drain_colors(NULL);
-		return;
-	}
-	camc_drain_zone(zone, NULL);
 }
 
 static unsigned long camc_shrink_count(struct shrinker *shrinker, struct shrink_control *sc)
@@ -1037,8 +1101,19 @@ static unsigned long camc_nr_listed(const struct camc_zone *cz, const unsigned l
 }
 
 /*
+ * Would a fault of the task get more of this zone, if memory were short? Not what is kept for
+ * requests that may have no other.
+ */
+static bool camc_may_collect(struct zone *zone)
+{
+	return zone_watermark_ok(zone, 0, high_wmark_pages(zone),
+				 gfp_zone(GFP_HIGHUSER_MOVABLE), 0);
+}
+
+/*
  * Have @nr pages of the colors on the lists, as far as there are: how many there are then. Of each
- * zone, a set may have as many as all together keep of what they free. Who is @limited breaks up no
+ * zone, a set may have as many as all together keep of what they free, if faults of the task get
+ * some of it. Who is @limited breaks up no
  * block that may become a huge page: nobody accounts for that. May sleep.
  */
 unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limited)
@@ -1053,7 +1128,8 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limi
 			.colors = colors,
 			.orders = limited ? pageblock_order : NR_PAGE_ORDERS,
 		};
-		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors);
+		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors) &&
+			    cpuset_zone_allowed(zone, GFP_HIGHUSER_MOVABLE);
 
 		/* all of them in turn, until one after the other had none */
 		for (tries = 0; more; ) {
@@ -1061,7 +1137,7 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limi
 			spin_lock_irqsave(&zone->lock, flags);
 			more = sum + here < nr && here < cz->max && tries < most &&
 			       !camc_lists_disabled(zone) && !fatal_signal_pending(current) &&
-			       !camc_is_short(zone);
+			       camc_may_collect(zone);
 			if (more) {
 				wish.color = find_next_bit(colors, camc_map->nr_colors,
 							   wish.color + 1);

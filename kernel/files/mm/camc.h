@@ -179,8 +179,11 @@ struct camc_list {
  * @watch: colors that a search began for of which nothing was freed since
  * @scarce: those of @watch that a refill did not find
  * @empty: those of @watch that a search did not find
- * @missed: how often a watched color was freed
- * @forget: when these three are forgotten, in jiffies
+ * @missed: how often pages of so many colors each were freed while these were watched
+ * @forgot: how often these three were forgotten
+ * @forget: when they are, in jiffies
+ * @prolonged: that was put off, for a search that took long
+ * @search: how long searches of the whole zone take, in jiffies
  * @scan: where the search goes on
  * @stats: counters
  */
@@ -195,8 +198,11 @@ struct camc_zone {
 	DECLARE_BITMAP(watch, CAMC_MAX_COLORS);
 	DECLARE_BITMAP(scarce, CAMC_MAX_COLORS);
 	DECLARE_BITMAP(empty, CAMC_MAX_COLORS);
-	unsigned long missed;
+	unsigned int missed[BITS_TO_LONGS(CAMC_MAX_COLORS)];
+	unsigned int forgot;
 	unsigned long forget;
+	bool prolonged;
+	unsigned long search;
 	unsigned long scan;
 	unsigned long stats[CAMC_NR_ZONE_STATS];
 };
