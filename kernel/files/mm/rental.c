@@ -89,6 +89,9 @@ static inline bool camc_keeps_color(unsigned long pfn) { return false; }
 /* How long until dirty pages are moved out; ten times of it until it is tried again */
 #define RENTAL_CLEAN_DELAY	(HZ / 10)
 
+/* Looks at a locked page, some 0.1 ms apart, before it is taken for one that stays locked */
+#define RENTAL_CLEAN_TRIES	10
+
 DEFINE_STATIC_KEY_FALSE(rental_key);
 
 /* Written at boot only, but by tests; read without a lock. */
@@ -559,9 +562,10 @@ static bool rental_replace(struct folio *old, struct folio *new)
 /*
  * May a lent folio be split? That unmaps it, which locked memory is not to be. Whether it is
  * locked only its mappings tell: a large folio that is mapped where memory is locked already is
- * not marked. Who locks it from now on may meet a fault. Context: it is locked; may sleep.
+ * not marked. Who locks it from now on may meet a fault, and find it read anew. Context: it is
+ * locked; may sleep.
  */
-static bool rental_may_split(const struct folio *folio)
+static bool rental_may_split(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
 	struct vm_area_struct *vma;
@@ -750,12 +754,13 @@ static struct folio *rental_to_write(struct folio *old, bool nowait)
 	gfp |= nowait || folio_order(old) > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY :
 								      __GFP_RETRY_MAYFAIL;
 	new = rental_alloc_copy(gfp | __GFP_NOWARN, folio_order(old));
-	split = !new && !nowait && rental_may_split(old);
+	split = !new && !nowait;
 	/* Lists of pages on their way to the LRU, or about there, have a reference to each. */
 	if (folio_ref_count(old) != folio_expected_ref_count(old) + 1)
 		lru_add_drain();
 	since = jiffies;
-	while (new || split) {
+	/* Others may lock memory while we wait. */
+	while (new || (split && rental_may_split(old))) {
 		if (split) {
 			ret = rental_split(old);
 			if (!ret)
@@ -867,12 +872,37 @@ void __rental_dirtied(struct folio *folio)
 	schedule_delayed_work(&r->clean_work, RENTAL_CLEAN_DELAY);
 }
 
+static struct folio *rental_target(struct folio *folio, unsigned long mtc)
+{
+	KUNIT_STATIC_STUB_REDIRECT(rental_target, folio, mtc);
+	return alloc_migration_target(folio, mtc);
+}
+
+/*
+ * migrate_pages() splits what it has no target for, but for one reason. The parts of what was
+ * locked in memory may find no target either, and would be unmapped then, for anybody to drop.
+ */
+static enum migrate_reason rental_reason(struct folio *folio)
+{
+	enum migrate_reason reason = MR_NUMA_MISPLACED;
+
+	if (!folio_test_large(folio))
+		return MR_CONTIG_RANGE;
+	if (folio_trylock(folio)) {
+		if (folio->mapping && rental_may_split(folio))
+			reason = MR_CONTIG_RANGE;
+		folio_unlock(folio);
+	}
+	return reason;
+}
+
 /*
  * Move a folio out that cannot be exchanged: as it is, but not while it is locked or written back.
  * The caller's reference is gone.
  */
 static bool rental_migrate(struct folio *folio)
 {
+	enum migrate_reason reason = rental_reason(folio);
 	struct migration_target_control mtc = {
 		.nid = folio_nid(folio),
 		.gfp_mask = GFP_USER | __GFP_MOVABLE | __GFP_RETRY_MAYFAIL,
@@ -888,8 +918,8 @@ static bool rental_migrate(struct folio *folio)
 	node_stat_mod_folio(folio, NR_ISOLATED_ANON + folio_is_file_lru(folio),
 			    folio_nr_pages(folio));
 	folio_put(folio);
-	if (!migrate_pages(&list, alloc_migration_target, NULL, (unsigned long)&mtc,
-			   MIGRATE_ASYNC, MR_CONTIG_RANGE, NULL))
+	if (!migrate_pages(&list, rental_target, NULL, (unsigned long)&mtc, MIGRATE_ASYNC, reason,
+			   NULL))
 		return true;
 	putback_movable_pages(&list);
 	return false;
@@ -929,18 +959,26 @@ static struct folio *rental_next(const struct rental *r, unsigned long *frame,
 }
 
 /*
- * Is a folio dirty, or written back, or about to be? In the order in which it becomes so: who
- * writes it back locks it, marks it clean, and only then as written back.
+ * Is a folio dirty, or written back? Who writes it back locks it, marks it clean, and only then as
+ * written back; so that one look at all three flags finds one of them. But many lock what is clean,
+ * for a moment, to map it. Who reads it has it locked for long, before it is uptodate. Context:
+ * may sleep.
  */
-static bool rental_unclean(const struct folio *folio)
+static bool rental_unclean(struct folio *folio)
 {
-	if (folio_test_dirty(folio))
-		return true;
-	smp_rmb(); /* it was locked before it was marked clean */
-	if (folio_test_locked(folio) && folio_test_uptodate(folio))
-		return true;
-	smp_rmb(); /* it was marked as written back before it was unlocked */
-	return folio_test_writeback(folio);
+	const unsigned long unclean = BIT(PG_dirty) | BIT(PG_writeback);
+	unsigned int tries;
+
+	for (tries = 0; tries < RENTAL_CLEAN_TRIES; tries++) {
+		unsigned long flags = READ_ONCE(folio->flags);
+
+		if (flags & unclean)
+			return true;
+		if (!(flags & BIT(PG_locked)))
+			return false;
+		usleep_range(50, 200);
+	}
+	return folio_test_uptodate(folio);
 }
 
 /* Whoever made a folio dirty may still hold it: the others do not wait for that. */

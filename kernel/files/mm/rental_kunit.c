@@ -861,21 +861,39 @@ static void rental_test_write_split_held(struct kunit *test)
 	kunit_check(test);
 }
 
+/* A mapping of one page that is locked in memory, which need not be there for that */
+static struct vm_area_struct *kunit_mlock(struct kunit *test, pgoff_t index)
+{
+	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
+	struct address_space *mapping = kunit_mapping(test->priv);
+
+	KUNIT_ASSERT_NOT_NULL(test, vma);
+	vma->vm_mm = &init_mm; /* has no page there: whoever looks finds none */
+	vma->vm_end = PAGE_SIZE;
+	vma->vm_pgoff = index;
+	vm_flags_init(vma, VM_LOCKED);
+	i_mmap_lock_write(mapping);
+	vma_interval_tree_insert(vma, &mapping->i_mmap);
+	i_mmap_unlock_write(mapping);
+	return vma;
+}
+
+static void kunit_munlock(struct kunit *test, struct vm_area_struct *vma)
+{
+	struct address_space *mapping = kunit_mapping(test->priv);
+
+	i_mmap_lock_write(mapping);
+	vma_interval_tree_remove(vma, &mapping->i_mmap);
+	i_mmap_unlock_write(mapping);
+}
+
 /* Nor if it is locked in memory: it would be unmapped. */
 static void rental_test_write_split_mlocked(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_read_no_run(test), *new;
-	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
+	struct vm_area_struct *vma = kunit_mlock(test, (1 << KUNIT_ORDER) - 1);
 
-	KUNIT_ASSERT_NOT_NULL(test, vma);
-	/* A mapping of its last page, which need not be there for that */
-	vma->vm_end = PAGE_SIZE;
-	vma->vm_pgoff = (1 << KUNIT_ORDER) - 1;
-	vm_flags_init(vma, VM_LOCKED);
-	i_mmap_lock_write(kunit_mapping(k));
-	vma_interval_tree_insert(vma, &kunit_mapping(k)->i_mmap);
-	i_mmap_unlock_write(kunit_mapping(k));
 	folio_put(folio);
 	new = __filemap_get_folio(kunit_mapping(k), 5, FGP_WRITEBEGIN, GFP_KERNEL);
 	KUNIT_EXPECT_PTR_EQ(test, new, folio);
@@ -883,9 +901,71 @@ static void rental_test_write_split_mlocked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_no_memory), 1 << KUNIT_ORDER);
 	folio_unlock(new);
 	folio_put(new);
-	i_mmap_lock_write(kunit_mapping(k));
-	vma_interval_tree_remove(vma, &kunit_mapping(k)->i_mmap);
-	i_mmap_unlock_write(kunit_mapping(k));
+	kunit_munlock(test, vma);
+}
+
+/* What is locked in memory just beside it is not in the way. */
+static void rental_test_write_split_beside(struct kunit *test)
+{
+	struct vm_area_struct *vma;
+
+	folio_put(kunit_read_no_run(test));
+	vma = kunit_mlock(test, 1 << KUNIT_ORDER);
+	kunit_write_moves(test, 5);
+	kunit_munlock(test, vma);
+	kunit_expect_split(test, 5);
+}
+
+/* There are single pages only. */
+static struct folio *kunit_no_large_target(struct folio *folio, unsigned long mtc)
+{
+	return folio_test_large(folio) ? NULL : alloc_migration_target(folio, mtc);
+}
+
+/* What has to be moved out is not split for that if it is locked in memory. */
+static void kunit_clean_large(struct kunit *test, bool mlocked)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read_no_run(test);
+	struct vm_area_struct *vma = mlocked ? kunit_mlock(test, 0) : NULL;
+	pgoff_t i;
+
+	kunit_activate_static_stub(test, rental_target, kunit_no_large_target);
+	folio_lock(folio);
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	flush_delayed_work(&k->r->clean_work);
+	folio = filemap_get_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_EQ(test, folio_order(folio), mlocked ? KUNIT_ORDER : 0);
+	KUNIT_EXPECT_EQ(test, kunit_ours(k, folio), mlocked);
+	KUNIT_EXPECT_EQ(test, rental_may_be_dirty(k->r), mlocked);
+	kunit_check_page(test, folio, 0);
+	folio_put(folio);
+	if (vma)
+		kunit_munlock(test, vma);
+	kunit_deactivate_static_stub(test, rental_target);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_FALSE(test, rental_may_be_dirty(k->r));
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	for (i = 0; i < 1 << KUNIT_ORDER; i++) {
+		folio = filemap_lock_folio(kunit_mapping(k), i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+		folio_cancel_dirty(folio);
+		folio_unlock(folio);
+		folio_put(folio);
+	}
+}
+
+static void rental_test_slipped_large(struct kunit *test)
+{
+	kunit_clean_large(test, false);
+}
+
+static void rental_test_slipped_large_mlocked(struct kunit *test)
+{
+	kunit_clean_large(test, true);
 }
 
 /* Memory has no free page. */
@@ -1650,6 +1730,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_write_split),
 	KUNIT_CASE(rental_test_write_split_held),
 	KUNIT_CASE(rental_test_write_split_mlocked),
+	KUNIT_CASE(rental_test_write_split_beside),
 	KUNIT_CASE(rental_test_write_no_memory),
 	KUNIT_CASE(rental_test_write_noclean),
 	KUNIT_CASE(rental_test_write_stable),
@@ -1667,6 +1748,8 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_slipped_locked),
 	KUNIT_CASE(rental_test_slipped_written),
+	KUNIT_CASE(rental_test_slipped_large),
+	KUNIT_CASE(rental_test_slipped_large_mlocked),
 	KUNIT_CASE(rental_test_take_over),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(rental_test_group_gone),
