@@ -69,7 +69,7 @@
 /* Mode "walk" files no more than one page in so many. */
 #define CAMC_WALK_KEEP		4
 
-/* How long it takes at least from one drain of the per-CPU lists for colored tasks to the next */
+/* How long the per-CPU lists are left alone at least after a drain of them for colored tasks */
 #define CAMC_PAUSE		DIV_ROUND_UP(HZ, 100)
 
 /*
@@ -569,8 +569,8 @@ static void camc_watch_begin(struct zone *zone)
 
 /*
  * The whole zone was searched. If it took longer than it used to, what was found lasts longer; but
- * once only, or those who search all the time would have it last for ever. After a fast search there
- * may be slow ones, who need what they find, too.
+ * once only, or those who search all the time would have it last for ever. A fast search may be
+ * followed by slow ones, who need what they find, too.
  */
 static void camc_searched(struct camc_zone *cz, unsigned long took)
 {

@@ -994,8 +994,9 @@ static void rental_clean(struct work_struct *work)
 	while ((folio = rental_next(r, &frame, r->cma->count))) {
 		if (!folio->mapping || !rental_unclean(folio)) {
 			folio_put(folio);
-		} else if (folio_test_locked(folio) || folio_test_writeback(folio)) {
-			folio_put(folio);
+		} else if (!folio_test_dirty(folio) || folio_test_locked(folio) ||
+			   folio_test_writeback(folio)) {
+			folio_put(folio); /* one that is clean by now stays, but is asked again */
 			again = true;
 		} else {
 			again |= !rental_migrate(folio);

@@ -2223,19 +2223,11 @@ static long zone_field(const char *what)
 	return field_of(NULL, what);
 }
 
-/*
- * What is on the color lists of a task is its own when pressure has brought it back, though nothing
- * else was reclaimed. Pinned pages are of one zone alone: others may have as much as they like.
- */
-static void test_pressure(void)
+/* A ring to pin pages with, which are of one zone alone, for a test in which memory gets short */
+static int pinning_ring(void)
 {
-	struct camc_policy policy = { .flags = CAMC_AUTO | CAMC_STRICT, .nr_colors = BANKS };
 	struct io_uring_params params = { };
-	int ring = syscall(__NR_io_uring_setup, 4, &params), failed = 0;
-	struct iovec vec = { .iov_len = page };
-	long before, after, exhausted, listed, left, min, low, space;
-	char *buf, text[32], limit[32];
-	pid_t spinner;
+	int ring = syscall(__NR_io_uring_setup, 4, &params);
 
 	if (ring < 0)
 		skip("no io_uring");
@@ -2244,17 +2236,52 @@ static void test_pressure(void)
 	if (slow)
 		skip("this kernel needs memory of its own meanwhile");
 	swapoff(swap_device);
+	return ring;
+}
+
+static int pin(int ring, char *at)
+{
+	struct iovec vec = { .iov_base = at, .iov_len = page };
+
+	return syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+}
+
+/* What that needs later is there then. */
+static void pin_once(int ring, char *at)
+{
+	touch(at, page);
+	MUST(pin(ring, at));
+	MUST(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL, 0));
+}
+
+/* The watermark min of the zone of pinned pages, above the pages that are free */
+static void raise_min(long free)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%ld", (free + 3072) * 4 * 33 / 32);
+	MUST(put(MIN_FREE, text));
+}
+
+/*
+ * What is on the color lists of a task is its own when pressure has brought it back, though nothing
+ * else was reclaimed. Pinned pages are of one zone alone: others may have as much as they like.
+ */
+static void test_pressure(void)
+{
+	struct camc_policy policy = { .flags = CAMC_AUTO | CAMC_STRICT, .nr_colors = BANKS };
+	int ring = pinning_ring(), failed;
+	long before, after, exhausted, listed, left, min, low, space;
+	char *buf, limit[32];
+	pid_t spinner;
+
 	/* All that it needs is mapped. */
 	touch_stack();
 	MUST(mlockall(MCL_CURRENT));
 	buf = room(4 * page);
 	space = field("/proc/meminfo", "MemFree:") - 160 * 1024;
 	touch(room(space * 1024), space * 1024);
-	touch(buf, page);
-	/* what it needs later is there */
-	vec.iov_base = buf;
-	MUST(syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1));
-	MUST(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL, 0));
+	pin_once(ring, buf);
 	MUST(get(MIN_FREE, limit, sizeof(limit)));
 	/* what others have is reclaimed as far as it can be */
 	for (int i = 0; i < 5; i++) {
@@ -2266,13 +2293,11 @@ static void test_pressure(void)
 	listed = stat_of("free");
 	spinner = hold_up_kswapd();
 	before = zone_field("nr_free_pages");
-	snprintf(text, sizeof(text), "%ld", (before + 3072) * 4 * 33 / 32);
-	MUST(put(MIN_FREE, text));
+	raise_min(before);
 	min = zone_field("min");
 	low = zone_field("low");
 	exhausted = stat_of("exhausted");
-	vec.iov_base = buf + page;
-	failed = syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+	failed = pin(ring, buf + page);
 	after = zone_field("nr_free_pages");
 	left = stat_of("free");
 	put(MIN_FREE, limit);
@@ -2426,21 +2451,12 @@ static pid_t hoard(int *tell, int *told)
 static void test_spill_short(void)
 {
 	long killed = field("/proc/vmstat", "oom_kill ");
-	struct io_uring_params params = { };
-	int ring = syscall(__NR_io_uring_setup, 4, &params), tell, told, failed;
-	char *buf, *at, *rest, byte = 0;
-	struct iovec vec = { .iov_len = page };
-	char text[32], limit[32];
+	int ring = pinning_ring(), tell, told, failed;
+	char *buf, *at, *rest, byte = 0, limit[32];
 	unsigned int own;
+	long free;
 	pid_t hog;
 
-	if (ring < 0)
-		skip("no io_uring");
-	if (nodes > 1)
-		skip("for one node");
-	if (slow)
-		skip("this kernel needs memory of its own meanwhile");
-	swapoff(swap_device);
 	MUST(get(MIN_FREE, limit, sizeof(limit)));
 	hog = hoard(&tell, &told);
 	/* All that it needs is its own, and what pins pages has done so once. */
@@ -2449,25 +2465,21 @@ static void test_spill_short(void)
 	MUST(mlockall(MCL_CURRENT));
 	rest = room(MIB(64));
 	buf = room(2 * page);
-	touch(buf, page);
-	vec.iov_base = buf;
-	MUST(syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1));
-	MUST(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL, 0));
-	vec.iov_base = buf + page;
+	pin_once(ring, buf);
 	at = touch_nearly_all(0);
 	MUST(write(tell, &byte, 1));
 	EXPECT(read(told, &byte, 1) == 1);
 	for (int i = 0; i < 5; i++)
 		put("/proc/sys/vm/drop_caches", "3");
-	snprintf(text, sizeof(text), "%ld", (zone_field("nr_free_pages") + 3072) * 4 * 33 / 32);
+	free = zone_field("nr_free_pages");
 	/* what was freed of it meanwhile */
 	set_flags(CAMC_STRICT);
 	touch_to_the_end(rest, MIB(64));
 	signal(SIGBUS, SIG_DFL);
 	set_flags(0);
-	MUST(put(MIN_FREE, text));
+	raise_min(free);
 	own = nr_colors();
-	failed = syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+	failed = pin(ring, buf + page);
 	put(MIN_FREE, limit);
 	munmap(at, MIB(1));
 	killed = field("/proc/vmstat", "oom_kill ") - killed;
@@ -2703,8 +2715,8 @@ static void send_in_blocks(bool colored)
 	wait_for(hog);
 	if (holder)
 		release_color(holder);
-	printf("# %ld messages, %ld blocks free before, %ld killed; of %ld pages moved %ld to lists\n",
-	       sent, blocks, killed, moved, returned);
+	printf("# %ld messages, %ld blocks free before, %ld killed\n", sent, blocks, killed);
+	printf("# of %ld pages that were moved %ld came to lists\n", moved, returned);
 	EXPECT(moved >= MOVED && !killed);
 	/* what is freed by it does not stay apart, in the way of the block */
 	EXPECT(returned <= MOVED / 20);
