@@ -898,9 +898,10 @@ static enum migrate_reason rental_reason(struct folio *folio)
 
 /*
  * Move a folio out that cannot be exchanged: as it is, but not while it is locked or written back.
- * The caller's reference is gone.
+ * The caller's reference is gone. @moved, if somebody counts: the pages that moved, which may be
+ * some of a folio that had to be split.
  */
-static bool rental_migrate(struct folio *folio)
+static bool rental_migrate(struct folio *folio, unsigned int *moved)
 {
 	enum migrate_reason reason = rental_reason(folio);
 	struct migration_target_control mtc = {
@@ -919,7 +920,7 @@ static bool rental_migrate(struct folio *folio)
 			    folio_nr_pages(folio));
 	folio_put(folio);
 	if (!migrate_pages(&list, rental_target, NULL, (unsigned long)&mtc, MIGRATE_ASYNC, reason,
-			   NULL))
+			   moved))
 		return true;
 	putback_movable_pages(&list);
 	return false;
@@ -999,7 +1000,7 @@ static void rental_clean(struct work_struct *work)
 			folio_put(folio); /* one that is clean by now stays, but is asked again */
 			again = true;
 		} else {
-			again |= !rental_migrate(folio);
+			again |= !rental_migrate(folio, NULL);
 		}
 		cond_resched();
 	}
@@ -1268,8 +1269,8 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 
 	folio_batch_init(&batch);
 	while ((folio = rental_next(r, &frame, end))) {
-		long nr = folio_nr_pages(folio);
 		bool dropped = false, stays = false, moved;
+		unsigned int nr_moved = 0;
 
 		if (READ_ONCE(folio->mapping) && folio_trylock(folio)) {
 			if (folio->mapping) {
@@ -1277,7 +1278,7 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 				dropped = rental_discard(folio);
 			}
 			if (dropped)
-				rental_count(r, RENTAL_discarded, nr);
+				rental_count(r, RENTAL_discarded, folio_nr_pages(folio));
 			else
 				try_to_unmap_flush(); /* it can be written to elsewhere */
 			/*
@@ -1289,10 +1290,9 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 					     folio_has_private(folio));
 			folio_unlock(folio);
 		}
-		moved = stays && rental_migrate(folio);
-		if (moved)
-			rental_count(r, RENTAL_moved_out, nr);
-		else if (!stays && !dropped)
+		moved = stays && rental_migrate(folio, &nr_moved);
+		rental_count(r, RENTAL_moved_out, nr_moved);
+		if (!stays && !dropped)
 			folio_put(folio);
 		else if (dropped && folio_batch_add(&batch, folio))
 			continue;

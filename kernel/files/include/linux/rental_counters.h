@@ -9,7 +9,7 @@ RENTAL_COUNTER(lends)		/* lent to the page cache, for a read */
 RENTAL_COUNTER(taken_over)	/* lent to pages that reclaim would have evicted */
 RENTAL_COUNTER(replaced)	/* left the area before they were written to */
 RENTAL_COUNTER(slipped)		/* found dirty there: held, no_memory, or in a way not known */
-RENTAL_COUNTER(held)		/* stayed before they were written to: in use by somebody, or their filesystem */
+RENTAL_COUNTER(held)		/* stayed before they were written to: in use, or held by the fs */
 RENTAL_COUNTER(no_memory)	/* stayed before they were written to: no memory for a copy */
 RENTAL_COUNTER(discarded)	/* dropped by a return */
 RENTAL_COUNTER(moved_out)	/* moved to other memory by a return: mlocked, dirty */
