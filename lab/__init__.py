@@ -28,7 +28,7 @@ LAYERS = (
     " evals.camc_purity evals.camc_schedule evals.camera evals.contention evals.dirty evals.large"
     " evals.mapped evals.memcg evals.mixed evals.nothing evals.overhead evals.phases"
     " evals.rental_apps evals.rental_return evals.rental_throughput evals.rfc evals.scale"
-    " evals.size evals.swapped evals.system evals.tenancy evals.zsmalloc",
+    " evals.size evals.swapped evals.system evals.tenancy evals.usual evals.zsmalloc",
     "evals",
     "demo",
     "verbs",

@@ -40,6 +40,7 @@ from lab.evals import (
     swapped,
     system,
     tenancy,
+    usual,
     zsmalloc,
 )
 from lab.guests import Kernels
@@ -64,6 +65,7 @@ EVALS: Mapping[str, Callable[[Kernels], Outcome]] = {
     "tenancy-mixed": mixed.mixed,
     "tenancy-mmap": mapped.mapped,
     "tenancy-large": large.large,
+    "tenancy-usual": usual.usual,
     "cost-of-nothing": nothing.nothing,
     "tenancy-swap": swapped.swapped,
     "tenancy-both": both.both,

@@ -19,6 +19,10 @@
  * job chunks DIR MIB SEED PAGES	scan, 64 KiB at a time
  * job faults DIR MIB SEED PAGES	touch pages of a mapping at random
  * job walk DIR MIB SEED PAGES		the same from end to end, again and again
+ * job synced DIR MIB SEED PAGES	random reads of 4 pages and writes of one that have to be
+ *					on the disk, 3 to 1
+ * job make DIR MIB SEED		make files of 2 pages
+ * job small DIR MIB SEED PAGES		read them, Zipf-distributed
  * job again DIR MIB SEED PAGES N MIB	scan, and each N-th page once more, MIB later
  * job beside DIR MIB SEED PAGES OTHER MIB
  *					by turns one page at random, and the next of
@@ -43,6 +47,7 @@
 
 #define PAGE 4096UL
 #define MIX_PAGES 4
+#define SMALL_PAGES 2UL		/* of a small file */
 #define CHUNK_PAGES 16
 #define TWICE_PAGES 256UL	/* are read, and then once more */
 
@@ -55,7 +60,8 @@
 
 struct job {
 	char path[256];
-	int fd;
+	int fd;			/* of the file, */
+	int dir;		/* or of the folder of small ones */
 	unsigned long pages;	/* of the file */
 	unsigned long limit;	/* accesses to do, 0: no limit */
 	unsigned long done;
@@ -248,6 +254,55 @@ static void rndrw(struct job *job)
 		(turn % 5 % 2 ? put : get)(job, random_place(job), MIX_PAGES);
 }
 
+static void synced(struct job *job)
+{
+	unsigned long turn;
+
+	for (turn = 1; running(job); turn++) {
+		if (turn % 4) {
+			get(job, random_place(job), MIX_PAGES);
+			continue;
+		}
+		put(job, rnd(job) % job->pages, 1);
+		if (fdatasync(job->fd))
+			err(1, "fdatasync");
+	}
+}
+
+static void open_small(struct job *job, unsigned long number, int flags)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "small-%lu", number);
+	job->fd = openat(job->dir, name, flags, 0600);
+	if (job->fd < 0)
+		err(1, "%s", name);
+}
+
+static void make(struct job *job)
+{
+	unsigned long number;
+
+	for (number = 0; number < job->pages / SMALL_PAGES; number++) {
+		open_small(job, number, O_WRONLY | O_CREAT | O_TRUNC);
+		put(job, 0, SMALL_PAGES);
+		close(job->fd);
+	}
+	sync();
+}
+
+static void small(struct job *job)
+{
+	unsigned long files = job->pages / SMALL_PAGES;
+	const double *sums = zipf_sums(files);
+
+	while (running(job)) {
+		open_small(job, zipf_rank(&job->state, sums, files) * SPREAD % files, O_RDONLY);
+		get(job, 0, SMALL_PAGES);
+		close(job->fd);
+	}
+}
+
 static void seqwr(struct job *job)
 {
 	while (running(job))
@@ -338,6 +393,9 @@ static const struct {
 	{ "mix", mix, O_RDWR, POSIX_FADV_RANDOM },
 	{ "rndrd", rndrd, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "rndrw", rndrw, O_RDWR, POSIX_FADV_RANDOM },
+	{ "synced", synced, O_RDWR, POSIX_FADV_RANDOM },
+	{ "make", make, O_DIRECTORY, POSIX_FADV_NORMAL },
+	{ "small", small, O_DIRECTORY, POSIX_FADV_NORMAL },
 	{ "seqwr", seqwr, O_RDWR, POSIX_FADV_NORMAL },
 	{ "compile", compile, O_RDWR, POSIX_FADV_NORMAL },
 	{ "chunks", chunks, O_RDONLY, POSIX_FADV_NORMAL },
@@ -361,8 +419,14 @@ int main(int argc, char **argv)
 	job.state = strtoul(argv[4], NULL, 0);
 	job.limit = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
 	job.more = argc > 5 ? argv + 6 : argv + argc;
-	job.fd = open_data(job.path, sizeof(job.path), argv[2], kinds[i].flags);
-	posix_fadvise(job.fd, 0, 0, kinds[i].advice);
+	if (kinds[i].flags & O_DIRECTORY) {
+		job.dir = open(argv[2], kinds[i].flags);
+		if (job.dir < 0)
+			err(1, "%s", argv[2]);
+	} else {
+		job.fd = open_data(job.path, sizeof(job.path), argv[2], kinds[i].flags);
+		posix_fadvise(job.fd, 0, 0, kinds[i].advice);
+	}
 	start = cycles_now();
 	kinds[i].run(&job);
 	printf("%lu %llu\n", job.done, cycles_now() - start);
