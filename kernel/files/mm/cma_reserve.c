@@ -33,13 +33,11 @@
 
 #include <linux/cma.h>
 #include <linux/cma_policy.h>
-#include <linux/dax.h>
 #include <linux/dma-map-ops.h>
 #include <linux/highmem.h>
 #include <linux/init.h>
 #include <linux/memory.h>
 #include <linux/notifier.h>
-#include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <trace/events/cma_reserve.h>
@@ -58,8 +56,7 @@
 /* Lend a run of bits again: a primary is done with it, or did not get it. */
 static void cma_give_back(struct cma *cma, unsigned long bit, unsigned long nr)
 {
-	unsigned long frame = bit << cma->order_per_bit;
-	unsigned long count = nr << cma->order_per_bit;
+	unsigned long frame = bit << cma->order_per_bit, count = nr << cma->order_per_bit;
 	struct cma_reserve *r = cma->reserve;
 	unsigned long flags, i;
 
@@ -133,8 +130,7 @@ static noinline void cma_not_taken(struct cma *cma, unsigned long pfn, unsigned 
  * compound page now, or what the policy says if it cannot let go of it: the range is given back
  * then, but for pages in quarantine. With -EBUSY another range may be tried.
  */
-int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
-		     gfp_t gfp)
+int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gfp_t gfp)
 {
 	unsigned long taken = ALIGN(count, 1UL << cma->order_per_bit);
 	struct cma_reserve *r = cma->reserve;
@@ -233,8 +229,7 @@ static void cma_quarantine(struct cma *cma, unsigned long bit)
 	spin_lock_irqsave(&cma->lock, flags);
 	set_bit(bit, cma->reserve->quarantine);
 	spin_unlock_irqrestore(&cma->lock, flags);
-	trace_cma_reserve_quarantine(cma->name,
-				     cma->base_pfn + (bit << cma->order_per_bit),
+	trace_cma_reserve_quarantine(cma->name, cma->base_pfn + (bit << cma->order_per_bit),
 				     1UL << cma->order_per_bit);
 }
 
@@ -379,24 +374,19 @@ static int __init cma_early_policy(char *arg)
 		if (cma_nr_choices < ARRAY_SIZE(cma_choices))
 			cma_choices[cma_nr_choices++] = choice;
 		else
-			pr_err("cma_policy=: too many areas, '%s' ignored\n",
-			       choice);
+			pr_err("cma_policy=: too many areas, '%s' ignored\n", choice);
 	return 0;
 }
 early_param("cma_policy", cma_early_policy);
 
 /* The policy that @choice has for the area, NULL if it means another one. */
-static const char *__init cma_choice_for(const struct cma *cma,
-					 const char *choice)
+static const char *__init cma_choice_for(const struct cma *cma, const char *choice)
 {
 	const char *colon = strrchr(choice, ':');
-	bool meant;
 
 	if (colon && colon != choice)
-		meant = str_has_prefix(choice, cma->name) == colon - choice;
-	else
-		meant = cma == dev_get_cma_area(NULL);
-	if (!meant)
+		return str_has_prefix(choice, cma->name) == colon - choice ? colon + 1 : NULL;
+	if (cma != dev_get_cma_area(NULL))
 		return NULL;
 	return colon ? colon + 1 : choice;
 }
@@ -421,12 +411,9 @@ void __init cma_set_policy(struct cma *cma, const char *policy)
 			cma->policy = cma_policies[i];
 			return;
 		}
+		len += scnprintf(names + len, sizeof(names) - len, " %s", cma_policies[i]->name);
 	}
-	for (i = 0; i < ARRAY_SIZE(cma_policies); i++)
-		len += scnprintf(names + len, sizeof(names) - len, " %s",
-				 cma_policies[i]->name);
-	pr_err("%s: policy '%s' ignored, choose one of%s\n", cma->name, policy,
-	       names);
+	pr_err("%s: policy '%s' ignored, choose one of%s\n", cma->name, policy, names);
 }
 
 static int __init cma_is_chosen(struct cma *cma, void *choice)
@@ -440,8 +427,7 @@ static int __init cma_check_choices(void)
 
 	for (i = 0; i < cma_nr_choices; i++)
 		if (!cma_for_each_area(cma_is_chosen, cma_choices[i]))
-			pr_err("cma_policy=: there is no area for '%s'\n",
-			       cma_choices[i]);
+			pr_err("cma_policy=: there is no area for '%s'\n", cma_choices[i]);
 	return 0;
 }
 subsys_initcall(cma_check_choices);
@@ -515,8 +501,7 @@ bool __init cma_reserve_activate(struct cma *cma)
 		cma->policy = &cma_movable;
 		return false;
 	}
-	pr_info("%s: %lu pages, policy %s\n", cma->name, cma->count,
-		cma->policy->name);
+	pr_info("%s: %lu pages, policy %s\n", cma->name, cma->count, cma->policy->name);
 	return true;
 }
 

@@ -34,12 +34,9 @@ struct cma_reserve;
 struct cma_policy {
 	const char *name;
 	int (*create)(struct cma_reserve *r);
-	int (*revoke)(struct cma_reserve *r, unsigned long frame,
-		      unsigned long count);
-	void (*scrub)(struct cma_reserve *r, unsigned long frame,
-		      unsigned long count);
-	void (*lend)(struct cma_reserve *r, unsigned long frame,
-		     unsigned long count);
+	int (*revoke)(struct cma_reserve *r, unsigned long frame, unsigned long count);
+	void (*scrub)(struct cma_reserve *r, unsigned long frame, unsigned long count);
+	void (*lend)(struct cma_reserve *r, unsigned long frame, unsigned long count);
 	char (*letter)(const struct cma_reserve *r, unsigned long frame);
 };
 
@@ -83,25 +80,8 @@ static inline struct page *cma_page(const struct cma *cma, unsigned long frame)
 int cma_reserve_create(struct cma *cma);
 void cma_reserve_free(struct cma_reserve *r);
 bool cma_reserve_activate(struct cma *cma);
-int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count,
-		     gfp_t gfp);
-bool cma_reserve_release(struct cma *cma, unsigned long pfn,
-			 unsigned long count);
+int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gfp_t gfp);
+bool cma_reserve_release(struct cma *cma, unsigned long pfn, unsigned long count);
 bool cma_make_compound(struct page *page, unsigned long count);
-
-#if IS_ENABLED(CONFIG_CMA_RESERVE) && IS_ENABLED(CONFIG_CMA_DEBUGFS)
-u64 cma_latency_begin(void);
-void cma_latency_end(struct cma *cma, u64 start);
-void cma_reserve_debugfs_add(struct cma *cma, struct dentry *dir);
-#else
-static inline u64 cma_latency_begin(void)
-{
-	return 0;
-}
-
-static inline void cma_latency_end(struct cma *cma, u64 start) { }
-
-static inline void cma_reserve_debugfs_add(struct cma *cma, struct dentry *dir) { }
-#endif
 
 #endif /* __MM_CMA_RESERVE_H */

@@ -12,6 +12,7 @@
 #include <linux/seq_file.h>
 
 #include "cma_reserve.h"
+#include "cma_reserve_debug.h"
 
 u64 cma_latency_begin(void)
 {

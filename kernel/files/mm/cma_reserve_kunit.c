@@ -10,6 +10,8 @@
 #include <kunit/test.h>
 #include <linux/sched/clock.h>
 
+#include "cma_reserve_debug.h"
+
 #define KUNIT_PAGES	256UL
 
 /**
@@ -320,6 +322,11 @@ static void __init cma_test_order_per_bit(struct kunit *test)
 	struct page *page;
 
 	k->cma.order_per_bit = 2;
+	/* in whole bits the last number is 0 */
+	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, KUNIT_PAGES + 1, 0, true));
+	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, ULONG_MAX, 0, true));
+	kunit_check(test);
+
 	page = cma_alloc(&k->cma, 5, 0, true);
 	KUNIT_EXPECT_PTR_EQ(test, page, cma_page(&k->cma, 0));
 	KUNIT_EXPECT_TRUE(test, kunit_held(k, 7));

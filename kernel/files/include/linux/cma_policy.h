@@ -11,9 +11,7 @@ struct cma;
 #ifdef CONFIG_CMA_RESERVE
 void cma_set_policy(struct cma *cma, const char *policy);
 #else
-static inline void cma_set_policy(struct cma *cma, const char *policy)
-{
-}
+static inline void cma_set_policy(struct cma *cma, const char *policy) { }
 #endif
 
 #endif /* _LINUX_CMA_POLICY_H */
