@@ -11,7 +11,6 @@ from lab.results import Line, Outcome, Plot
 AREA_MIB = CACHE_MIB = 32
 SCAN_MIB, SET_MIB = 96, 48  # larger, and smaller, than page cache and area together
 READS = 30_000  # of a step
-TURN_MIB, PASSES = 44, 5  # of two sets, each of which fits in the page cache
 VARIANTS = (NONE, GCMA, MORE)
 STEPS = tuple(f"uniform /disk {SET_MIB} {{seed}}{number} {READS}" for number in range(1, 5))
 LABELS = tuple(f"reads to {number * READS:,}" for number in range(1, 5))
@@ -27,19 +26,19 @@ def _scan(passes: int) -> str:
     return f"job scan /disk {SCAN_MIB} 2 {passes * SCAN_MIB * PAGES} >/dev/null"
 
 
-def _by_turns() -> Load:
+def _by_turns(area_mib: int, cache_mib: int, mib: int, passes: int) -> Load:
     """Each fits in memory, but not both: what is in use is evicted, and then in use again."""
     ready = ["mkdir /disk/one /disk/two"]
-    ready += [f"job fill /disk/{which} {TURN_MIB} 1 >/dev/null" for which in ("one", "two")]
+    ready += [f"job fill /disk/{which} {mib} 1 >/dev/null" for which in ("one", "two")]
     steps = [
-        f"pages /disk/{which} {TURN_MIB} {{seed}} {PASSES * TURN_MIB * PAGES}"
-        for which in ("one", "two") * 3
+        f"pages /disk/{which} {mib} {{seed}} {passes * mib * PAGES}" for which in ("one", "two") * 3
     ]
     ready += [f"job {step} >/dev/null" for step in steps[:2]]
     labels = [f"set {number % 2 + 1}, {number // 2 + 1}" for number in range(4)]
     return Load(
-        f"two sets by turns, each read {PASSES} times, area 3, cache 62",
-        *(3, 62, 2 * TURN_MIB),
+        f"two sets of {mib} MiB by turns, each read {passes} times,"
+        f" area {area_mib}, cache {cache_mib}",
+        *(area_mib, cache_mib, 2 * mib),
         "\n".join(ready),
         tuple(steps[2:]),
         tuple(labels),
@@ -51,7 +50,8 @@ LOADS = (
     _load(TO_SET[0], _scan(6), loads.EVERYWHERE),
     _load(TO_SET[1], _scan(3)),
     _load("a set, a scan, the set", f"job uniform /disk {SET_MIB} 5 60000 >/dev/null\n{_scan(4)}"),
-    _by_turns(),
+    _by_turns(3, 62, 44, 5),
+    _by_turns(1, 64, 50, 4),
 )
 
 

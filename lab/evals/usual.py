@@ -25,11 +25,13 @@ UNIFORM = f"uniform /disk {{mib}} {{seed}} {READS}"
 ZIPF = f"zipf /disk {{mib}} {{seed}} {READS}"
 SMALL = f"small /disk {{mib}} {{seed}} {READS}"
 SYNCED = f"synced /disk {{mib}} {{seed}} {READS}"
+PATCH = f"patch /disk {{mib}} {{seed}} {READS}"
 CHUNKS = "chunks /disk {mib} {seed} {pages}"
 LOADS = (
     _load("Zipf", ZIPF, (32, 32, 96)),
     _load("small files, Zipf", SMALL, (32, 32, 96), "make"),
     _load("reads, and writes that wait for the disk", SYNCED, (32, 32, 80)),
+    _load("writes to parts of pages", PATCH, (32, 32, 36)),
     _load("cyclic, 64 KiB each", CHUNKS, (32, 32, 80)),
     _load("a set that fits", UNIFORM, (32, 32, 24)),
     _load("uniform", UNIFORM, (128, 16, 96)),

@@ -21,6 +21,8 @@
  * job walk DIR MIB SEED PAGES		the same from end to end, again and again
  * job synced DIR MIB SEED PAGES	random reads of 4 pages and writes of one that have to be
  *					on the disk, 3 to 1
+ * job patch DIR MIB SEED PAGES	write to a part of pages at random: those that are not
+ *					there are read first
  * job make DIR MIB SEED		make files of 2 pages
  * job small DIR MIB SEED PAGES		read them, Zipf-distributed
  * job again DIR MIB SEED PAGES N MIB	scan, and each N-th page once more, MIB later
@@ -48,6 +50,7 @@
 #define PAGE 4096UL
 #define MIX_PAGES 4
 #define SMALL_PAGES 2UL		/* of a small file */
+#define PATCH 512UL		/* bytes */
 #define CHUNK_PAGES 16
 #define TWICE_PAGES 256UL	/* are read, and then once more */
 
@@ -269,6 +272,17 @@ static void synced(struct job *job)
 	}
 }
 
+static void patch(struct job *job)
+{
+	for (; running(job); job->done++) {
+		unsigned long page = rnd(job) % job->pages;
+
+		memset(job->buf, job->done, PATCH);
+		if (pwrite(job->fd, job->buf, PATCH, page * PAGE + PATCH) != (ssize_t)PATCH)
+			err(1, "write to page %lu", page);
+	}
+}
+
 static void open_small(struct job *job, unsigned long number, int flags)
 {
 	char name[32];
@@ -394,6 +408,7 @@ static const struct {
 	{ "rndrd", rndrd, O_RDONLY, POSIX_FADV_RANDOM },
 	{ "rndrw", rndrw, O_RDWR, POSIX_FADV_RANDOM },
 	{ "synced", synced, O_RDWR, POSIX_FADV_RANDOM },
+	{ "patch", patch, O_RDWR, POSIX_FADV_RANDOM },
 	{ "make", make, O_DIRECTORY, POSIX_FADV_NORMAL },
 	{ "small", small, O_DIRECTORY, POSIX_FADV_NORMAL },
 	{ "seqwr", seqwr, O_RDWR, POSIX_FADV_NORMAL },

@@ -123,6 +123,7 @@ enum gcma_admission {
  * @fresh: the same of hits
  * @loads: the same of hits of all lists but the hot one
  * @since_hot: offers to the sample of hot pages since they were last halved
+ * @hot_idle: pages that made room for others since a hot one was loaded
  * @cool: hot pages do not come back before they make room: they are as all others
  * @losing: what is read again of both samples is lost
  * @skipped: pages that "seldom" was asked about
@@ -153,6 +154,7 @@ struct gcma {
 	unsigned int fresh;
 	unsigned int loads;
 	unsigned int since_hot;
+	unsigned long hot_idle;
 	bool cool;
 	bool losing;
 	unsigned int skipped;

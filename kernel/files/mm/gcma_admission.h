@@ -45,6 +45,13 @@
 /* One frame in 2^GCMA_COLD_SHIFT is for pages that are not hot. */
 #define GCMA_COLD_SHIFT		3
 
+/*
+ * Hot pages make room, too, once those frames were filled so often and none of the hot ones was
+ * loaded: what was in use once would stay for good beside a load that has no hot pages. A scan of
+ * several times memory and area is less.
+ */
+#define GCMA_COLD_ROUNDS	64
+
 /* While a primary takes it again and again, 1 in 2^shift is kept of all samples but the hot one. */
 #define GCMA_SPARE_SHIFT	2
 
@@ -151,15 +158,24 @@ static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
 	return GCMA_HOT;
 }
 
-/* The list whose oldest tenant makes room for others, of the frames that primaries leave. */
-static inline enum gcma_list gcma_victims(const struct gcma *g)
+/*
+ * The list whose oldest tenant makes room for others, of the frames that primaries leave. Context:
+ * gcma.lock held.
+ */
+static inline enum gcma_list gcma_victims(struct gcma *g)
 {
 	unsigned long cold = atomic_long_read(&g->cma->reserve->nr_available) >>
 			     GCMA_COLD_SHIFT;
 
-	if (!g->len[GCMA_HOT])
+	if (!g->len[GCMA_HOT]) {
+		g->hot_idle = 0;
 		return GCMA_FOLLOW;
-	return g->len[GCMA_FOLLOW] > cold && !gcma_is_cool(g) ? GCMA_FOLLOW : GCMA_HOT;
+	}
+	if (g->len[GCMA_FOLLOW] <= cold || gcma_is_cool(g) ||
+	    g->hot_idle >= cold * GCMA_COLD_ROUNDS)
+		return GCMA_HOT;
+	g->hot_idle++;
+	return GCMA_FOLLOW;
 }
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);
@@ -182,7 +198,10 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 /* A tenant of @list was loaded. Context: gcma.lock held. */
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
-	g->loads += !gcma_is_hot(list);
+	if (gcma_is_hot(list))
+		g->hot_idle = 0;
+	else
+		g->loads++;
 	if (list == GCMA_HOT_SAMPLE)
 		__gcma_note_hot(g);
 	if (list == GCMA_ALWAYS || list == GCMA_SELDOM)
@@ -240,7 +259,7 @@ static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
 	return GCMA_FOLLOW;
 }
 
-static inline enum gcma_list gcma_victims(const struct gcma *g)
+static inline enum gcma_list gcma_victims(struct gcma *g)
 {
 	return GCMA_FOLLOW;
 }

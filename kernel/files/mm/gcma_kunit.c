@@ -1214,9 +1214,12 @@ static void __init gcma_test_recycle(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, newest, 2));
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_recycles), 1);
 	KUNIT_EXPECT_FALSE(test, gcma_alive(entry));
-	/* its shadow is about that of the newest, older by as many evictions as there are frames */
+	/*
+	 * its shadow is about that of the newest, older by as many evictions as there are frames: as
+	 * many were evicted of the oldest generation, if there are any
+	 */
 	shadow = gcma_shadow(entry);
-	if (!lru_gen_enabled() && GCMA_LONG) {
+	if (GCMA_LONG) {
 		KUNIT_ASSERT_TRUE(test, xa_is_value(shadow) && !gcma_is_tenant(shadow));
 		KUNIT_EXPECT_PTR_EQ(test, shadow,
 				    workingset_older(gcma_shadow(kunit_slot(k, newest)),
@@ -2611,6 +2614,51 @@ static void __init gcma_test_hot(struct kunit *test)
 	kunit_check_settled(test);
 }
 
+/* What was in use once makes room for others in the end, if none of it is loaded meanwhile. */
+static void __init gcma_test_hot_idle(struct kunit *test)
+{
+	const unsigned long cold = KUNIT_PAGES >> GCMA_COLD_SHIFT, hot = KUNIT_PAGES - cold - 1;
+	const unsigned long rounds = cold * GCMA_COLD_ROUNDS;
+	struct gcma_kunit *k = test->priv;
+	struct gcma *g = k->g;
+	unsigned long i;
+	pgoff_t last;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	g->admission = GCMA_ADMIT_ALWAYS;
+	kunit_fill_area(k);
+	for (i = 0; i < KUNIT_PAGES; i++) {
+		last = kunit_index(k, GCMA_FOLLOW);
+		KUNIT_ASSERT_TRUE(test, kunit_evict_hot(k, last));
+	}
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_ASSERT_EQ(test, g->len[GCMA_HOT], hot);
+
+	/* one that is loaded, and all of them stay as long again */
+	g->hot_idle = rounds - 1;
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_read(k, last, 1)));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot);
+	for (i = 0; i < rounds; i++)
+		KUNIT_ASSERT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot);
+	for (i = 0; i < hot; i++) {
+		KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot - i);
+		KUNIT_ASSERT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	}
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 0);
+
+	/* the next one stays */
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	last = kunit_index(k, GCMA_FOLLOW);
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, last));
+	for (i = 0; i < KUNIT_PAGES; i++)
+		KUNIT_ASSERT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, last));
+	kunit_check_settled(test);
+}
+
 /* Where the samples have no frame nothing makes room for others: what is there stays. */
 static void __init gcma_test_no_share_stays(struct kunit *test)
 {
@@ -3534,6 +3582,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_no_share_stays),
+	KUNIT_CASE(gcma_test_hot_idle),
 	KUNIT_CASE(gcma_test_cool),
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),
