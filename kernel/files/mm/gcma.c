@@ -942,8 +942,11 @@ void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t inde
 	return filled;
 }
 
-/* The shadow of the page that has the frame now, or NULL; how often it was lent since @entry. */
-static void *gcma_latest(void *entry, u32 *later, u32 *nr_frames)
+/*
+ * The shadow of the page that has the frame now, or NULL; whether that is one of a file, and how
+ * often the frame was lent since @entry.
+ */
+static void *gcma_latest(void *entry, u32 *later, bool *file)
 {
 	u32 frame, word;
 	struct gcma *g = gcma_rd_entry(entry, &frame);
@@ -955,7 +958,7 @@ static void *gcma_latest(void *entry, u32 *later, u32 *nr_frames)
 	smp_rmb(); /* the frame may change owners while we look */
 	*later = ((word >> GCMA_GEN_SHIFT) - (xa_to_value(entry) >> GCMA_FRAME_BITS)) &
 		 GCMA_GEN_MASK & (U32_MAX >> GCMA_GEN_SHIFT);
-	*nr_frames = g->nr_frames;
+	*file = !(word & GCMA_SWAP_BIT);
 	return (word & GCMA_STATE_MASK) == GCMA_STORED && atomic_read(&f->word) == word ?
 	       shadow : NULL;
 }
@@ -963,19 +966,22 @@ static void *gcma_latest(void *entry, u32 *later, u32 *nr_frames)
 /*
  * What was recycled lost its shadow: that of the tenant that has the frame now, but older, is
  * about it. Lists are queues, and samples have as many of the frames as of the pages: where all
- * are admitted, so many are evicted before a frame is recycled as there are frames. It is a
- * guess: too old where stores failed or hot pages leave the others few frames, too young where
- * few are admitted.
+ * are admitted, so many are evicted before a frame is recycled as there are frames, in all areas.
+ * It is a guess: too old where stores failed or hot pages leave the others few frames, too young
+ * where few are admitted. Generations are those of files or of other pages.
  */
-void *__gcma_shadow(void *entry)
+void *__gcma_shadow(void *entry, bool file)
 {
-	u32 later, nr_frames;
-	void *shadow = gcma_latest(entry, &later, &nr_frames);
+	bool latest;
+	u32 later;
+	void *shadow = gcma_latest(entry, &later, &latest);
 
 	if (!shadow || !later)
 		return shadow;
-	return later < GCMA_LONG ?
-	       workingset_older(shadow, (unsigned long)later * nr_frames) : NULL;
+	if (later >= GCMA_LONG || (lru_gen_enabled() && latest != file))
+		return NULL;
+	return workingset_older(shadow, file,
+				(unsigned long)later * READ_ONCE(gcma_nr_frames));
 }
 
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
@@ -984,7 +990,8 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	unsigned long nr = folio_nr_pages(folio), i = index;
 	bool over = hint == GCMA_OVER;
 	void *entry, *own, *filled = NULL, *shadow = NULL;
-	u32 later, nr_frames;
+	bool file;
+	u32 later;
 
 	if (!mapping_tenants(mapping))
 		return NULL;
@@ -1005,7 +1012,7 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
 			if (!gcma_is_tenant(entry))
 				continue;
-			own = gcma_latest(entry, &later, &nr_frames);
+			own = gcma_latest(entry, &later, &file);
 			shadow = own && !later ? own : shadow;
 			__gcma_drop(entry);
 		}
@@ -1058,7 +1065,7 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE) && !shadow)
 			gcma_miss(*entry, folio->mapping, folio->index);
-		*entry = shadow ?: __gcma_shadow(*entry);
+		*entry = shadow ?: __gcma_shadow(*entry, !gcma_is_swap(folio->mapping));
 	}
 	return loaded;
 }

@@ -123,7 +123,7 @@ enum gcma_admission {
  * @fresh: the same of hits
  * @loads: the same of hits of all lists but the hot one
  * @since_hot: offers to the sample of hot pages since they were last halved
- * @hot_idle: pages that made room for others since a hot one was loaded
+ * @turn: the more the nearer is the turn of a hot one to make room: see GCMA_HOT_TURN
  * @cool: hot pages do not come back before they make room: they are as all others
  * @losing: what is read again of both samples is lost
  * @skipped: pages that "seldom" was asked about
@@ -154,7 +154,7 @@ struct gcma {
 	unsigned int fresh;
 	unsigned int loads;
 	unsigned int since_hot;
-	unsigned long hot_idle;
+	unsigned long turn;
 	bool cool;
 	bool losing;
 	unsigned int skipped;

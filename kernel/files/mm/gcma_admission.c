@@ -28,12 +28,11 @@
  * for nobody knows any more what it was, while its loads count for its own list. They
  * are admitted always, and replace those that were read once as long as these have
  * more than an eighth of the frames: so a scan does not push out what is in use,
- * and what was in use long ago makes room for what is now, or, if nothing is, for
- * others once that eighth was filled 64 times and none of it loaded. That is so while of a
- * third sample, of these pages alone, one is loaded while eight are recycled. A
- * set in use that is larger than memory and area is as good as a scan, and worse:
- * what is recycled loses its shadow, by which the page cache would have known that
- * the page is in use when it is read again.
+ * and what was in use long ago makes room for what is now, and for others in the end.
+ * That is so while of a third sample, of these pages alone, one is loaded while eight
+ * are recycled. A set in use that is larger than memory and area is as good as a scan,
+ * and worse: what is recycled loses its shadow, by which the page cache would have
+ * known that the page is in use when it is read again.
  */
 
 #include "gcma_admission.h"

@@ -46,11 +46,11 @@
 #define GCMA_COLD_SHIFT		3
 
 /*
- * Hot pages make room, too, once those frames were filled so often and none of the hot ones was
- * loaded: what was in use once would stay for good beside a load that has no hot pages. A scan of
- * several times memory and area is less.
+ * Now and then a page takes the frame of the oldest hot one all the same, so often that a hot one
+ * stays while so many times the frames of the area are taken: what was in use once would stay for
+ * good beside a load that has no hot pages.
  */
-#define GCMA_COLD_ROUNDS	64
+#define GCMA_HOT_TURN		64
 
 /* While a primary takes it again and again, 1 in 2^shift is kept of all samples but the hot one. */
 #define GCMA_SPARE_SHIFT	2
@@ -164,18 +164,17 @@ static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)
  */
 static inline enum gcma_list gcma_victims(struct gcma *g)
 {
-	unsigned long cold = atomic_long_read(&g->cma->reserve->nr_available) >>
-			     GCMA_COLD_SHIFT;
+	unsigned long nr = atomic_long_read(&g->cma->reserve->nr_available);
 
-	if (!g->len[GCMA_HOT]) {
-		g->hot_idle = 0;
+	if (!g->len[GCMA_HOT])
 		return GCMA_FOLLOW;
-	}
-	if (g->len[GCMA_FOLLOW] <= cold || gcma_is_cool(g) ||
-	    g->hot_idle >= cold * GCMA_COLD_ROUNDS)
+	if (g->len[GCMA_FOLLOW] <= nr >> GCMA_COLD_SHIFT || gcma_is_cool(g))
 		return GCMA_HOT;
-	g->hot_idle++;
-	return GCMA_FOLLOW;
+	g->turn += g->len[GCMA_HOT];
+	if (g->turn < GCMA_HOT_TURN * nr)
+		return GCMA_FOLLOW;
+	g->turn = 0;
+	return GCMA_HOT;
 }
 
 bool __gcma_offer(struct gcma *g, enum gcma_list list);
@@ -198,10 +197,7 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 /* A tenant of @list was loaded. Context: gcma.lock held. */
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
-	if (gcma_is_hot(list))
-		g->hot_idle = 0;
-	else
-		g->loads++;
+	g->loads += !gcma_is_hot(list);
 	if (list == GCMA_HOT_SAMPLE)
 		__gcma_note_hot(g);
 	if (list == GCMA_ALWAYS || list == GCMA_SELDOM)

@@ -636,7 +636,7 @@ static void __init gcma_test_store_load(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 7));
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->reads), 1);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 1);
-	KUNIT_EXPECT_TRUE(test, xa_is_value(gcma_shadow(kunit_slot(k, index))));
+	KUNIT_EXPECT_TRUE(test, xa_is_value(gcma_shadow(kunit_slot(k, index), true)));
 	kunit_check_settled(test);
 
 	folio = kunit_read(k, index, KUNIT_MEDIUM);
@@ -1152,7 +1152,7 @@ static void __init gcma_test_drop(struct kunit *test)
 	truncate_inode_pages_range(mapping, (index << PAGE_SHIFT) + 10,
 				   (index << PAGE_SHIFT) + 19);
 	KUNIT_EXPECT_NULL(test, kunit_slot(k, index));
-	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
+	KUNIT_EXPECT_NULL(test, gcma_shadow(entry, true));
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 1);
 
 	/* the entry stays worthless when its frame is lent again */
@@ -1202,7 +1202,7 @@ static void __init gcma_test_recycle(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t oldest = kunit_index(k, GCMA_FOLLOW);
 	pgoff_t newest;
-	void *entry, *shadow;
+	void *entry, *shadow, *own;
 
 	k->g->admission = GCMA_ADMIT_ALWAYS;
 	kunit_evict(k, oldest, 1);
@@ -1214,17 +1214,13 @@ static void __init gcma_test_recycle(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, newest, 2));
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_recycles), 1);
 	KUNIT_EXPECT_FALSE(test, gcma_alive(entry));
-	/*
-	 * its shadow is about that of the newest, older by as many evictions as there are frames: as
-	 * many were evicted of the oldest generation, if there are any
-	 */
-	shadow = gcma_shadow(entry);
-	if (GCMA_LONG) {
-		KUNIT_ASSERT_TRUE(test, xa_is_value(shadow) && !gcma_is_tenant(shadow));
-		KUNIT_EXPECT_PTR_EQ(test, shadow,
-				    workingset_older(gcma_shadow(kunit_slot(k, newest)),
-						     KUNIT_PAGES));
-	}
+	/* its shadow is about that of the newest, older by as many evictions as there are frames */
+	shadow = gcma_shadow(entry, true);
+	own = gcma_shadow(kunit_slot(k, newest), true);
+	if (GCMA_LONG)
+		KUNIT_EXPECT_PTR_EQ(test, shadow, workingset_older(own, true, gcma_nr_frames));
+	if (GCMA_LONG && !lru_gen_enabled())
+		KUNIT_EXPECT_TRUE(test, xa_is_value(shadow) && !gcma_is_tenant(shadow));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, oldest, 1));
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, newest, 2));
 }
@@ -1243,14 +1239,14 @@ static void __init gcma_test_shadow_revoked(struct kunit *test)
 	frame = kunit_frame(k, index);
 	kunit_fill_area(k);
 	kunit_take(k, frame, 1);
-	KUNIT_EXPECT_NOT_NULL(test, gcma_shadow(entry));
+	KUNIT_EXPECT_NOT_NULL(test, gcma_shadow(entry, true));
 	kunit_release(k, frame, 1);
-	KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
+	KUNIT_EXPECT_NULL(test, gcma_shadow(entry, true));
 	kunit_fill_area(k);
 	KUNIT_EXPECT_EQ(test, gcma_frame_state(&k->g->frames[frame]), GCMA_STORED);
 	/* where generations are few for debugging, so many later it is one of the next */
 	if (GCMA_LONG <= GCMA_GEN_MASK)
-		KUNIT_EXPECT_NULL(test, gcma_shadow(entry));
+		KUNIT_EXPECT_NULL(test, gcma_shadow(entry, true));
 }
 
 /* ------ invalidation in the windows of reclaim and readers ------------ */
@@ -2571,6 +2567,28 @@ static bool kunit_evict_hot(struct gcma_kunit *k, pgoff_t index)
 	return kunit_is_tenant(k, index);
 }
 
+#ifdef CONFIG_LRU_GEN_ENABLED
+/* Of a generation, so many of which were evicted, it is that of who has the frame, if in use. */
+static void __init gcma_test_recycle_generations(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t once = kunit_index(k, GCMA_FOLLOW), often;
+	void *own;
+
+	k->g->admission = GCMA_ADMIT_ALWAYS;
+	kunit_evict(k, once, 1);
+	often = kunit_index(k, GCMA_FOLLOW);
+	KUNIT_ASSERT_TRUE(test, kunit_evict_hot(k, often));
+	own = gcma_shadow(kunit_slot(k, often), true);
+	KUNIT_EXPECT_PTR_EQ(test, workingset_older(own, true, 1), own);
+	KUNIT_EXPECT_NULL(test, workingset_older(own, true, INT_MAX));
+	/* no page in swap was evicted */
+	KUNIT_EXPECT_NULL(test, workingset_older(own, false, INT_MAX));
+	own = gcma_shadow(kunit_slot(k, once), true);
+	KUNIT_EXPECT_NULL(test, workingset_older(own, true, 1));
+}
+#endif
+
 /* Pages that were read once make room for those in use, but keep some of it. */
 static void __init gcma_test_hot(struct kunit *test)
 {
@@ -2614,15 +2632,15 @@ static void __init gcma_test_hot(struct kunit *test)
 	kunit_check_settled(test);
 }
 
-/* What was in use once makes room for others in the end, if none of it is loaded meanwhile. */
-static void __init gcma_test_hot_idle(struct kunit *test)
+/* What was in use once makes room for others in the end, and what is in use stays. */
+static void __init gcma_test_hot_turn(struct kunit *test)
 {
-	const unsigned long cold = KUNIT_PAGES >> GCMA_COLD_SHIFT, hot = KUNIT_PAGES - cold - 1;
-	const unsigned long rounds = cold * GCMA_COLD_ROUNDS;
+	const unsigned long hot = KUNIT_PAGES - (KUNIT_PAGES >> GCMA_COLD_SHIFT) - 1;
+	const unsigned long turn = GCMA_HOT_TURN * KUNIT_PAGES;
 	struct gcma_kunit *k = test->priv;
 	struct gcma *g = k->g;
+	pgoff_t first = 0, last;
 	unsigned long i;
-	pgoff_t last;
 
 	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
 		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
@@ -2631,31 +2649,30 @@ static void __init gcma_test_hot_idle(struct kunit *test)
 	for (i = 0; i < KUNIT_PAGES; i++) {
 		last = kunit_index(k, GCMA_FOLLOW);
 		KUNIT_ASSERT_TRUE(test, kunit_evict_hot(k, last));
+		first = first ?: last;
 	}
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_ASSERT_EQ(test, g->len[GCMA_HOT], hot);
 
-	/* one that is loaded, and all of them stay as long again */
-	g->hot_idle = rounds - 1;
+	/* the oldest of them, so that all of them would in so many turns */
+	g->turn = 0;
+	for (i = 1; i < DIV_ROUND_UP(turn, hot); i++)
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
-	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_read(k, last, 1)));
-	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot);
-	for (i = 0; i < rounds; i++)
-		KUNIT_ASSERT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
-	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot);
-	for (i = 0; i < hot; i++) {
-		KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot - i);
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot - 1);
+	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, last));
+
+	/* so all but what is loaded now and then */
+	for (i = 2; i < hot; i++) {
+		if (i % (hot / 4) == 0)
+			KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_read(k, last, 1)));
+		g->turn = turn - 1;
 		KUNIT_ASSERT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	}
-	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 0);
-
-	/* the next one stays */
-	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
-	last = kunit_index(k, GCMA_FOLLOW);
-	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, last));
-	for (i = 0; i < KUNIT_PAGES; i++)
-		KUNIT_ASSERT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
-	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, last));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_loads), 4);
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, last, 1));
 	kunit_check_settled(test);
 }
 
@@ -3537,6 +3554,9 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_drop),
 	KUNIT_CASE(gcma_test_drop_node),
 	KUNIT_CASE(gcma_test_recycle),
+#ifdef CONFIG_LRU_GEN_ENABLED
+	KUNIT_CASE(gcma_test_recycle_generations),
+#endif
 	KUNIT_CASE(gcma_test_shadow_revoked),
 	KUNIT_CASE(gcma_test_invalidate_while_storing),
 	KUNIT_CASE(gcma_test_invalidate_and_read),
@@ -3582,7 +3602,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_lost),
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_no_share_stays),
-	KUNIT_CASE(gcma_test_hot_idle),
+	KUNIT_CASE(gcma_test_hot_turn),
 	KUNIT_CASE(gcma_test_cool),
 	KUNIT_CASE(gcma_test_hint),
 	KUNIT_CASE(gcma_test_run),

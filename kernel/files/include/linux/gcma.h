@@ -68,7 +68,7 @@ bool __gcma_alive(void *entry);
 void __gcma_drop(void *entry);
 void gcma_drop_node(struct xa_node *node);
 unsigned long gcma_node_pages(struct mem_cgroup *memcg, unsigned long nodes);
-void *__gcma_shadow(void *entry);
+void *__gcma_shadow(void *entry, bool file);
 void *__gcma_drop_later(struct address_space *mapping, pgoff_t index, void *entry,
 			void *others);
 void __gcma_drop_all(void *dropped);
@@ -511,13 +511,14 @@ static inline void gcma_drop_all(void *dropped)
 /**
  * gcma_shadow() - look at the shadow behind an entry, leaving the tenant alone
  * @entry: a shadow or a tenant entry
+ * @file: whether it is of a page of a file
  *
- * Return: the shadow, or if it is gone one that is made up, which depends on who asks: see
+ * Return: the shadow, or if it is gone one that is made up, which may depend on who asks: see
  * workingset_older(); else NULL. Context: any.
  */
-static inline void *gcma_shadow(void *entry)
+static inline void *gcma_shadow(void *entry, bool file)
 {
-	return gcma_is_tenant(entry) ? __gcma_shadow(entry) : entry;
+	return gcma_is_tenant(entry) ? __gcma_shadow(entry, file) : entry;
 }
 
 #endif /* _LINUX_GCMA_H */
