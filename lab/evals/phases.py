@@ -90,8 +90,8 @@ def phases(kernels: Kernels) -> Outcome:
                 "Sectors read from disk when the load changes",
                 measured,
                 VARIANTS,
-                f"An area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page cache; scans of"
-                f" {SCAN_MIB} MiB, uniform reads of the first {SET_MIB} MiB.",
+                f"An area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page cache, unless"
+                f" said; scans of {SCAN_MIB} MiB, uniform reads of the first {SET_MIB} MiB.",
             )
         ],
         [Plot(f"{TO_SET[0]}: disk reads", "lines", "reads", "sectors read", lines)],

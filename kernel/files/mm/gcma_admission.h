@@ -46,9 +46,9 @@
 #define GCMA_COLD_SHIFT		3
 
 /*
- * Now and then a page takes the frame of the oldest hot one all the same, so often that a hot one
- * stays while so many times the frames of the area are taken: what was in use once would stay for
- * good beside a load that has no hot pages.
+ * Now and then a page takes the frame of the oldest hot one all the same, so often that as many as
+ * there are hot ones now would while tenants make room for so many times the frames of the area:
+ * what was in use once would stay for good beside a load that has no hot pages.
  */
 #define GCMA_HOT_TURN		64
 

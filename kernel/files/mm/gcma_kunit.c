@@ -1196,6 +1196,28 @@ static void __init gcma_test_drop_node(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, index + 1, 1));
 }
 
+/* Evict a page that was in use, or had been before. */
+static bool kunit_evict_hot(struct gcma_kunit *k, pgoff_t index)
+{
+	struct folio *folio = kunit_read(k, index, 1);
+
+	folio_set_workingset(folio);
+	kunit_reclaim(k, folio);
+	return kunit_is_tenant(k, index);
+}
+
+/* As if so many more pages of files were evicted of the oldest generation, if there are any. */
+static void kunit_count_evicted(struct gcma_kunit *k, long nr)
+{
+#ifdef CONFIG_LRU_GEN
+	struct pglist_data *pgdat = page_pgdat(cma_page(&k->cma, 0));
+	struct lru_gen_folio *lrugen = &mem_cgroup_lruvec(NULL, pgdat)->lrugen;
+	int hist = lru_hist_from_seq(lrugen->min_seq[1]);
+
+	atomic_long_add(nr, &lrugen->evicted[hist][1][1]);
+#endif
+}
+
 /* The oldest tenant makes room; its entry is then worthless. */
 static void __init gcma_test_recycle(struct kunit *test)
 {
@@ -1211,18 +1233,23 @@ static void __init gcma_test_recycle(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, kunit_slot(k, oldest), entry);
 
 	newest = kunit_index(k, GCMA_FOLLOW);
-	KUNIT_EXPECT_TRUE(test, kunit_evict(k, newest, 2));
+	KUNIT_ASSERT_TRUE(test, kunit_evict_hot(k, newest));
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_recycles), 1);
 	KUNIT_EXPECT_FALSE(test, gcma_alive(entry));
 	/* its shadow is about that of the newest, older by as many evictions as there are frames */
-	shadow = gcma_shadow(entry, true);
 	own = gcma_shadow(kunit_slot(k, newest), true);
-	if (GCMA_LONG)
-		KUNIT_EXPECT_PTR_EQ(test, shadow, workingset_older(own, true, gcma_nr_frames));
-	if (GCMA_LONG && !lru_gen_enabled())
+	kunit_count_evicted(k, gcma_nr_frames);
+	shadow = gcma_shadow(entry, true);
+	if (GCMA_LONG) {
 		KUNIT_EXPECT_TRUE(test, xa_is_value(shadow) && !gcma_is_tenant(shadow));
+		KUNIT_EXPECT_PTR_EQ(test, shadow, workingset_older(own, true, gcma_nr_frames));
+	}
+	kunit_count_evicted(k, -(long)gcma_nr_frames);
+	/* a generation is of one kind of pages */
+	if (lru_gen_enabled())
+		KUNIT_EXPECT_NULL(test, gcma_shadow(entry, false));
 	KUNIT_EXPECT_FALSE(test, kunit_load(k, oldest, 1));
-	KUNIT_EXPECT_TRUE(test, kunit_load(k, newest, 2));
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, newest, 1));
 }
 
 /* How long a primary had the frame nobody knows: the shadow stays lost. */
@@ -2557,16 +2584,6 @@ static void __init gcma_test_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gcma_cold(g, 1U << GCMA_SAMPLE_SHIFT), GCMA_ALWAYS);
 }
 
-/* Evict a page that was in use, or had been before. */
-static bool kunit_evict_hot(struct gcma_kunit *k, pgoff_t index)
-{
-	struct folio *folio = kunit_read(k, index, 1);
-
-	folio_set_workingset(folio);
-	kunit_reclaim(k, folio);
-	return kunit_is_tenant(k, index);
-}
-
 #ifdef CONFIG_LRU_GEN_ENABLED
 /* Of a generation, so many of which were evicted, it is that of who has the frame, if in use. */
 static void __init gcma_test_recycle_generations(struct kunit *test)
@@ -2576,14 +2593,12 @@ static void __init gcma_test_recycle_generations(struct kunit *test)
 	void *own;
 
 	k->g->admission = GCMA_ADMIT_ALWAYS;
-	kunit_evict(k, once, 1);
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, once, 1));
 	often = kunit_index(k, GCMA_FOLLOW);
 	KUNIT_ASSERT_TRUE(test, kunit_evict_hot(k, often));
 	own = gcma_shadow(kunit_slot(k, often), true);
 	KUNIT_EXPECT_PTR_EQ(test, workingset_older(own, true, 1), own);
 	KUNIT_EXPECT_NULL(test, workingset_older(own, true, INT_MAX));
-	/* no page in swap was evicted */
-	KUNIT_EXPECT_NULL(test, workingset_older(own, false, INT_MAX));
 	own = gcma_shadow(kunit_slot(k, once), true);
 	KUNIT_EXPECT_NULL(test, workingset_older(own, true, 1));
 }
@@ -2639,8 +2654,9 @@ static void __init gcma_test_hot_turn(struct kunit *test)
 	const unsigned long turn = GCMA_HOT_TURN * KUNIT_PAGES;
 	struct gcma_kunit *k = test->priv;
 	struct gcma *g = k->g;
-	pgoff_t first = 0, last;
 	unsigned long i;
+	pgoff_t last;
+	u32 oldest;
 
 	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
 		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
@@ -2649,19 +2665,19 @@ static void __init gcma_test_hot_turn(struct kunit *test)
 	for (i = 0; i < KUNIT_PAGES; i++) {
 		last = kunit_index(k, GCMA_FOLLOW);
 		KUNIT_ASSERT_TRUE(test, kunit_evict_hot(k, last));
-		first = first ?: last;
 	}
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_ASSERT_EQ(test, g->len[GCMA_HOT], hot);
 
 	/* the oldest of them, so that all of them would in so many turns */
+	oldest = g->frames[g->nr_frames + GCMA_HOT].next;
 	g->turn = 0;
 	for (i = 1; i < DIV_ROUND_UP(turn, hot); i++)
 		KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot);
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], hot - 1);
-	KUNIT_EXPECT_TRUE(test, kunit_is_tenant(k, last));
+	KUNIT_EXPECT_EQ(test, gcma_list_of(atomic_read(&g->frames[oldest].word)), GCMA_FOLLOW);
 
 	/* so all but what is loaded now and then */
 	for (i = 2; i < hot; i++) {
@@ -2673,6 +2689,19 @@ static void __init gcma_test_hot_turn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], 1);
 	KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_loads), 4);
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, last, 1));
+
+	/* of what a primary leaves */
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, last));
+	kunit_take(k, 0, KUNIT_PAGES / 8 * 7);
+	kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW));
+	for (i = 0; i < KUNIT_PAGES; i++)
+		kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1);
+	KUNIT_EXPECT_TRUE(test, kunit_evict_hot(k, kunit_index(k, GCMA_FOLLOW)));
+	g->turn = turn / 8 - 1;
+	i = g->len[GCMA_HOT];
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_HOT], i - 1);
+	kunit_release(k, 0, KUNIT_PAGES / 8 * 7);
 	kunit_check_settled(test);
 }
 

@@ -951,7 +951,13 @@ bool loop_open(struct volume *v, size_t bytes)
 	control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 	if (control < 0)
 		goto missing;
+	/*
+	 * A new one, for lockdep knows locks by their device: if it was frozen while it told user
+	 * space of its size, and is then swapped to, that is reported as a deadlock.
+	 */
 	number = ioctl(control, LOOP_CTL_GET_FREE);
+	if (number >= 0 && !ioctl(control, LOOP_CTL_REMOVE, number))
+		number = ioctl(control, LOOP_CTL_GET_FREE);
 	close(control);
 	if (number < 0)
 		goto missing;
