@@ -37,6 +37,7 @@ POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
 BEGIN_SECONDS = 300  # until a system guest's script begins, on a debug kernel and a busy host too
 PORTS = 3  # of a virtio-serial device: ours has two, and the first is for consoles
+PAUSE = 10  # seconds; half of what an RCU stall takes
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
 STATUS = "gcma-exit-status:"  # in the log of an exact guest
 
@@ -55,6 +56,7 @@ class BootResult:
     panic: str | None  # the kernel's report of a panic, oops or warning
     signal: int | None  # that QEMU died of
     command: list[str]  # exactly what was run
+    pause: float = 0.0  # the longest part of the seconds in which the lab itself did not run
 
     def check(self) -> "BootResult":
         """Raise a LabError unless the script ended with 0 and the kernel had nothing to report."""
@@ -104,24 +106,43 @@ def stale_breakpoint(text: str) -> bool:
 
 STALL = re.compile(r"rcu_\w+ detected stalls on CPUs/tasks:\n(?P<cpus>.*?)\(detected by", re.S)
 STANDING = "a CPU of QEMU's stood still before the script began (an RCU stall)"
+BEGINS = "gcma: the script begins"  # in the log of a system guest
+# The first tick after a time without any came while the CPU ran a program.
+LATE_TICK = re.compile(
+    r"NMI backtrace for cpu \d+\nCPU: [^\n]*\nRIP: 0010:"
+    r"(?:(?!NMI backtrace|</TASK>).)*?asm_sysvec_apic_timer_interrupt[^\n]*\nRIP: 0033:",
+    re.S,
+)
 
 
-def standing_cpu(text: str) -> bool:
-    """Does RCU wait for CPUs none of which runs anything?
+def standing_cpu(log: str) -> bool:
+    """Does RCU wait, before the script begins, for CPUs none of which runs the kernel?
 
     RCU asks them with an NMI where they are, and the CPU that its own thread was on. A CPU that
     hangs in the kernel answers with a trace, its interrupts off or not. One that does not answer
     runs no instruction; one that idles is waited for only because an interrupt, which would have
-    woken it or RCU, never came. Timers and interrupts are QEMU's, and no patch of this project is
-    in their way.
+    woken it or RCU, never came; and so is one whose tick finds it in a program, where interrupts
+    are on. Timers and interrupts are QEMU's, and no patch of this project is in their way.
     """
-    stall = STALL.search(STAMP.sub("", text))
+    text = STAMP.sub("", log).partition(BEGINS)[0]
+    stall = STALL.search(text)
     if stall is None:
         return False
     waited_for = set(re.findall(r"^rcu: \t(\d+)-", stall["cpus"], flags=re.M))
     asked = set(re.findall(r"Sending NMI from CPU \d+ to CPUs (\d+):", text))
+    if stall["cpus"].count("(0 ticks this GP)") == len(waited_for):
+        text = LATE_TICK.sub("", text)
     ran = re.search(r"NMI backtrace for cpu \d+\n|RIP: 0010:(?!\w*(?:idle|halt))", text)
     return bool(waited_for) and waited_for <= asked and not ran
+
+
+HELD_UP = re.compile(r"rcu.* stall|task .* blocked|soft lockup|hard LOCKUP|stuck for")
+
+
+def paused(result: BootResult) -> bool:
+    """Does the kernel report nothing but that time passed, while the host itself stood still?"""
+    late = result.panic is not None and HELD_UP.search(result.panic.splitlines()[0])
+    return bool(late) and result.pause > PAUSE
 
 
 def qemus_mistake(result: BootResult) -> str | None:
@@ -137,8 +158,10 @@ def qemus_mistake(result: BootResult) -> str | None:
         return "QEMU ran code that is not there (an int3 oops)"
     if result.signal and result.signal != signal.SIGKILL:
         return f"QEMU died of signal {result.signal} ({signal.strsignal(result.signal)})"
-    if not result.began and standing_cpu(result.console):
+    if standing_cpu(result.console):
         return STANDING
+    if paused(result):
+        return f"the host stood still for {result.pause:.0f} s"
     silent = result.status is None and not (result.panic or result.timed_out or result.signal)
     if silent and not result.began:
         return "the machine was reset while it booted, without a word in the log"
@@ -184,13 +207,14 @@ def _watch(
     listener: Listener | None,
     *,
     began: Path | None = None,
-) -> tuple[float, bool, int]:
+) -> tuple[float, float, bool, int]:
     """Run the command to its end or its time limit; tell the listener what `output` gains.
 
-    The file `began` has to exist before BEGIN_SECONDS are over. Returns the command's seconds,
-    whether they were too many, and the status it ended with.
+    The file `began` has to exist before BEGIN_SECONDS are over. Returns the command's seconds, the
+    longest pause between two looks, whether it took too long, and the status it ended with.
     """
-    start = time.monotonic()
+    start = looked = time.monotonic()
+    pause = 0.0
     shown = 0
     running, timed_out = True, False
     with (
@@ -206,9 +230,11 @@ def _watch(
                 late = began is not None and not began.exists()
                 limit = min(timeout, BEGIN_SECONDS) if late else timeout
                 timed_out = time.monotonic() - start > limit
+            last, looked = looked, time.monotonic()
+            pause = max(pause, looked - last)
             if listener:
                 shown = _tell(output, shown, listener)
-    return time.monotonic() - start, timed_out, guest.returncode
+    return time.monotonic() - start, pause, timed_out, guest.returncode
 
 
 def _environment() -> dict[str, str]:
@@ -252,6 +278,7 @@ port() {{
 cd {cwd} 2>/dev/null || cd /
 export GCMA_CACHE={cache}
 : >/run/gcma/began
+echo "{begins}" >/dev/kmsg
 sh /run/gcma/script </dev/null >$(port gcma.output) 2>$(port gcma.errors)
 echo $? >/run/gcma/status
 """
@@ -301,7 +328,11 @@ def _system(
         exchange.mkdir()
         (exchange / "script").write_text(script)
         (exchange / "start").write_text(
-            START.format(cwd=shlex.quote(str(Path.cwd())), cache=shlex.quote(str(paths.cache())))
+            START.format(
+                cwd=shlex.quote(str(Path.cwd())),
+                cache=shlex.quote(str(paths.cache())),
+                begins=BEGINS,
+            )
         )
         qemu = folder / "qemu"
         status = shlex.quote(str(folder / "qemu.status"))
@@ -323,7 +354,9 @@ def _system(
             *("--exec", f"sh {SHARE}/start"),
         ]
         output, began = folder / "output", exchange / "began"
-        seconds, timed_out, _ = _watch(command, folder, output, timeout, listener, began=began)
+        seconds, pause, timed_out, _ = _watch(
+            command, folder, output, timeout, listener, began=began
+        )
         log = _read(folder / "stderr")
         status = _read(exchange / "status").strip()
         end = int(_read(folder / "qemu.status").strip() or 0)
@@ -334,6 +367,7 @@ def _system(
             began=began.exists(),
             status=int(status) if status else None,
             seconds=seconds,
+            pause=pause,
             timed_out=timed_out,
             panic=find_report(log),
             signal=end - 128 if end > 128 else None,  # as a shell has it
@@ -467,7 +501,7 @@ def _from_initramfs(
             *("-kernel", str(kernel.image), "-initrd", str(initramfs)),
             *("-append", " ".join(args)),
         ]
-        seconds, timed_out, end = _watch(command, folder, output, timeout, listener)
+        seconds, pause, timed_out, end = _watch(command, folder, output, timeout, listener)
         text, status = _read(log), find_status(_read(log))
         return BootResult(
             output=_read(output),
@@ -476,6 +510,7 @@ def _from_initramfs(
             began=status is not None or bool(_read(output)),
             status=status,
             seconds=seconds,
+            pause=pause,
             timed_out=timed_out,
             panic=find_report(text),
             signal=-end if end < 0 else None,  # as Python has it

@@ -37,6 +37,7 @@ def result(**changes: object) -> boot.BootResult:
         "seconds": 9.0,
         "timed_out": False,
         "panic": None,
+        "pause": 0.0,
         "signal": None,
         "command": [],
     }
@@ -83,9 +84,34 @@ STARVED = IDLE.replace("cpu 2 skipped: idling at default_idle+0xb/0x10", "cpu 2"
 ITSELF = IDLE + "[    5.840988] RIP: 0010:gcma_settle+0x102/0x1e0\n"
 
 
+# no tick came for minutes, and then one that found the CPU in a program
+LATE = (
+    STALL.replace("0: (1 GPs behind)", "!: (0 ticks this GP)")
+    + """\
+[    5.840984] NMI backtrace for cpu 1
+[    5.840985] CPU: 1 UID: 0 PID: 1 Comm: virtme-ng-init Not tainted 6.12.117 #1
+[    5.840986] RIP: 0010:lapic_next_event+0xc/0x10
+[    5.840987] Call Trace:
+[    5.840987]  <TASK>
+[    5.840988]  clockevents_program_min_delta+0x3e/0xe0
+[    5.840989]  tick_handle_periodic+0x1b/0x60
+[    5.840990]  sysvec_apic_timer_interrupt+0x2c/0x80
+[    5.840991]  asm_sysvec_apic_timer_interrupt+0x16/0x20
+[    5.840992] RIP: 0033:0x7faa53f56051
+[    5.840993]  </TASK>
+"""
+)
+
+
 def test_stall_of_a_cpu_that_stands_still_is_told_from_a_hang_of_the_kernel() -> None:
     assert boot.standing_cpu(STALL)
     assert boot.standing_cpu(STALL + IDLE)
+    assert boot.standing_cpu(LATE)
+    assert not boot.standing_cpu(LATE + HANGS)
+    assert not boot.standing_cpu(LATE.replace("RIP: 0033:0x7faa53f56051", "RIP: 0010:gcma_settle"))
+    assert not boot.standing_cpu(LATE.replace("(0 ticks this GP)", "(1 GPs behind)"))
+    assert boot.standing_cpu(LATE + f"[    6.1] {boot.BEGINS}\n")
+    assert not boot.standing_cpu(f"[    5.1] {boot.BEGINS}\n" + LATE)
     assert not boot.standing_cpu(STALL + HANGS)
     assert not boot.standing_cpu(STALL + STARVED)
     assert not boot.standing_cpu(STALL + ITSELF)
@@ -170,7 +196,27 @@ def test_guest_whose_cpu_stands_still_twice_has_failed(booted: list[boot.BootRes
         boot.system(KERNEL, Machine(), "true").check()
 
 
-@pytest.mark.parametrize("changes", [{"began": True}, {"console": STALL + HANGS}])
+BEGUN = f"[    1.840194] {boot.BEGINS}\n"
+
+
+def test_guest_that_is_late_because_the_host_stood_still_boots_again(
+    booted: list[boot.BootResult], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stall = "rcu: INFO: rcu_sched detected stalls on CPUs/tasks:"
+    booted += [result(console=BEGUN + STALL + HANGS, panic=stall, pause=157.0), result()]
+    boot.system(KERNEL, Machine(), "true").check()
+    assert "the host stood still for 157 s" in capsys.readouterr().err
+
+
+def test_report_of_something_else_while_the_host_stood_still_stays(
+    booted: list[boot.BootResult],
+) -> None:
+    booted += [result(panic="BUG: Bad page state", pause=157.0), result()]
+    with pytest.raises(LabError, match="Bad page state"):
+        boot.system(KERNEL, Machine(), "true").check()
+
+
+@pytest.mark.parametrize("changes", [{"console": BEGUN + STALL}, {"console": STALL + HANGS}])
 def test_guest_that_hangs_does_not_boot_again(
     changes: dict[str, object], booted: list[boot.BootResult]
 ) -> None:
