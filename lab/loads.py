@@ -200,14 +200,20 @@ def guest(kernels: Kernels, load: Load, setting: Setting, variant: str, seed: in
     if load.swap:
         memory += workloads.SWAPS[load.swap].memory_mib(load.swap_mib)
     area = 0 if variant == MORE else load.area_mib
-    # a load without random numbers is chaotic all the same: a few pages less, and others are kept
-    fewer = [f"mem={memory * 1024 - SAMPLE_KIB * (seed - 1)}K"] if seed > 1 else []
     programs = dict.fromkeys((*(["job"] if load.disk_mib else []), load.program))
     mkfs = (workloads.RAM_DISKS[setting.filesystem].split()[0],) if load.disk_mib else ()
     return Guest(
         f"{load.name}, {setting.name}, {variant}, seed {seed}",
         kernels("prod"),
-        Machine(memory, cpus=1, area_mib=area, policy=policy, args=(NO_GROUPS, *fewer)),
+        Machine(
+            memory,
+            cpus=1,
+            area_mib=area,
+            policy=policy,
+            args=(NO_GROUPS,),
+            # without random numbers a load is chaotic all the same: it keeps other pages then
+            less_kib=SAMPLE_KIB * (seed - 1),
+        ),
         choice + script(load, setting, seed),
         workloads.files(*programs, host=(*mkfs, *load.host)),
         seed=seed,

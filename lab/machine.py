@@ -65,6 +65,7 @@ class Machine:
     args: tuple[str, ...] = ()
     disks: tuple[Disk, ...] = field(default=())
     accel: str = "tcg"  # "kvm" only if the user asked for it
+    less_kib: int = 0  # so much of it less, of a machine whose memory is in one piece
     nodes: int = 1  # of memory (NUMA), each with its share of memory and CPUs
 
     @property
@@ -115,6 +116,9 @@ class Machine:
         own_policy = any(arg.startswith("cma_policy=") for arg in self.args)
         if able and not own_policy:
             area.append(f"cma_policy={self.policy}")
+        if self.less_kib:
+            kib = 1024 * self.memory_mib - kernel.target.firmware_kib - self.less_kib
+            area.append(f"mem={kib}K")
         return [*area, *kernel.flavour.kernel_args, *self.args]
 
     def qemu_args(self) -> list[str]:

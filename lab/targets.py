@@ -49,6 +49,7 @@ class Target:
     one_piece_mib: int
     low_mib: int
     hide: str  # kernel argument that hides {size} MiB of it from {start} MiB on
+    firmware_kib: int  # at the end of all of it, which the kernel never has
 
 
 LINUX_6_12 = Linux(
@@ -82,6 +83,7 @@ X86_64 = Target(
     one_piece_mib=2816,
     low_mib=2048,
     hide="memmap={size}M${start}M",
+    firmware_kib=128,
 )
 
 TARGETS = {target.name: target for target in (X86_64,)}

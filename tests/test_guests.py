@@ -104,6 +104,13 @@ def test_exact_runs_side_by_side_are_bit_identical(kernel: Kernel, machine: Mach
     assert once.output == twice.output
 
 
+def test_kernel_has_as_much_less_memory_as_ordered(kernel: Kernel, machine: Machine) -> None:
+    script = "sed -n 's/MemTotal: *\\(.*\\) kB/\\1/p' /proc/meminfo"
+    ordered = [replace(machine, cpus=1, less_kib=less_kib) for less_kib in (0, 64)]
+    full, less = _side_by_side([partial(boot.exact, kernel, each, script) for each in ordered])
+    assert int(full.output) - int(less.output) == 64
+
+
 def test_exact_takes_files_programs_and_a_seed(
     kernel: Kernel, machine: Machine, tmp_path: Path
 ) -> None:
