@@ -493,7 +493,7 @@ def _from_initramfs(
         args = [*machine.kernel_args(kernel), target.early_console, f"console={target.console}"]
         args += ["panic=-1", "ignore_loglevel", "printk.devkmsg=on"]
         command = [
-            *(target.qemu, *target.machine, *options),
+            *(target.qemu, *target.machine, *target.emulated, *options),
             *("-smp", machine.smp, "-m", f"{machine.memory_mib}M"),
             *machine.qemu_args(),
             *("-nodefaults", "-display", "none", "-no-reboot"),

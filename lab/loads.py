@@ -406,10 +406,7 @@ def harm(name: str, measured: Measurements) -> dict[str, float]:
     figures = {
         f"{name}-sectors": worst(measured, sectors, BLOCK),
         f"{name}-requests": worst(measured, requests, 1),
-        f"{name}-step": max(
-            worst(measured, sectors, BLOCK, slice(number, number + 1))
-            for number in range(max(len(m.load.steps) for m in measured.values()))
-        ),
+        f"{name}-slowdown": worst(measured, milliseconds),
     }
     # if there is such a load
     return figures | ({f"{name}-instructions": worst(useless, instructions)} if useless else {})

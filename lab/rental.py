@@ -18,9 +18,6 @@ AREA_MIB = 106  # 105 are not whole blocks of 2 MiB
 AREA_PAGES = AREA_MIB * loads.PAGES
 CACHE_MIB = 150  # about what page cache and programs can have beside the area
 KERNEL_MIB = loads.KERNEL_MIB
-# QEMU takes each byte that `rep movsb` moves for an instruction, and as long: copy by words, as
-# page copies do.
-BY_WORDS = ("clearcpuid=erms",)
 
 NOCLEAN, CLEAN, LAZY, ADAPTIVE = "noclean", "clean", "lazy", "adaptive"
 

@@ -123,7 +123,7 @@ def guest(kernels: Kernels, variant: str) -> Guest:
     return Guest(
         variant,
         kernels("prod"),
-        Machine(MEMORY_MIB, 1, AREA_MIB, VARIANTS[variant].policy, args=rental.BY_WORDS),
+        Machine(MEMORY_MIB, 1, AREA_MIB, VARIANTS[variant].policy),
         script,
         workloads.files("job", "rental", host=("mkfs.ext4",)),
     )

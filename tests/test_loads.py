@@ -156,7 +156,7 @@ def test_figures_are_the_worst_of_all_settings() -> None:
     assert loads.harm("x", both) == {
         "x-sectors": 110 / 100,
         "x-requests": 55 / 50,
-        "x-step": 109 / 99,
+        "x-slowdown": pytest.approx((55 * 20_000 + 1091) / (50 * 20_000 + 991)),
         "x-instructions": 1091 / 991,
     }
     # who is of use may cost
@@ -164,6 +164,7 @@ def test_figures_are_the_worst_of_all_settings() -> None:
     assert "x-instructions" not in loads.harm("x", useful)
     # a block more than hardly any is chance
     assert loads.worst(both, loads.sectors, 9) == 110 / 100
+    assert loads.worst(both, loads.sectors, 0, slice(0, 1)) == 109 / 99
     assert loads.worst(both, loads.sectors, 10) == 1
     none, gcma, more = (both["a load", FIRST, variant] for variant in (NONE, GCMA, MORE))
     assert none.mean(loads.sectors) == 150

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lab import measure, rental, workloads
+from lab import measure, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
@@ -75,7 +75,7 @@ class Variant:
         return Guest(
             self.name,
             kernels(self.flavour),
-            Machine(MEMORY_MIB + AREA_MIB, cpus=1, area_mib=AREA_MIB, args=rental.BY_WORDS),
+            Machine(MEMORY_MIB + AREA_MIB, cpus=1, area_mib=AREA_MIB),
             script.replace("@more@", more),
             workloads.files("color"),
         )

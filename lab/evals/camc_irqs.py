@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lab import rental, targets, workloads
+from lab import targets, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
@@ -104,7 +104,7 @@ class Variant:
         return Guest(
             self.name,
             kernels("camc-irqs"),
-            Machine(MEMORY_MIB + AREA_MIB, cpus=1, area_mib=AREA_MIB, args=rental.BY_WORDS),
+            Machine(MEMORY_MIB + AREA_MIB, cpus=1, area_mib=AREA_MIB),
             SCRIPT.replace("@map@", self.map).replace("@loads@", self.loads),
             workloads.files("color"),
         )

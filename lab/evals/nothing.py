@@ -45,7 +45,7 @@ def nothing(kernels: Kernels) -> Outcome:
                 f"A new area of {AREA_MIB} MiB beside about {CACHE_MIB} MiB of page cache; at most"
                 f" {hits:,.0f} pages come back. The disk takes no time, and the file has none:"
                 " instructions are what the job takes without I/O. No random number but in the"
-                " random reads; each sample of a stream of a file has 64 KiB less memory.",
+                f" random reads; each sample has {loads.SAMPLE_KIB} KiB less memory than the last.",
             )
         ],
         [],

@@ -95,5 +95,12 @@ def phases(kernels: Kernels) -> Outcome:
             )
         ],
         [Plot(f"{TO_SET[0]}: disk reads", "lines", "reads", "sectors read", lines)],
-        {"phases-adapt": adapts, **loads.harm("phases", measured)},
+        {
+            "phases-adapt": adapts,
+            **loads.harm("phases", measured),
+            "phases-step": max(
+                loads.worst(measured, loads.sectors, loads.BLOCK, slice(number, number + 1))
+                for number in range(max(len(load.steps) for load in LOADS))
+            ),
+        },
     )

@@ -86,7 +86,7 @@ def _guest(kernels: Kernels, variant: str) -> Guest:
     return Guest(
         f"{variant}, beside loads",
         kernels("prod"),
-        replace(rental.machine(variant, FILES_MIB), args=rental.BY_WORDS),
+        rental.machine(variant, FILES_MIB),
         SCRIPT.replace("@scheme@", VARIANTS[variant].script),
         workloads.files("job", "rental", host=("mkfs.ext4",)),
     )

@@ -69,6 +69,7 @@ def usual(kernels: Kernels) -> Outcome:
         [],
         {
             **loads.harm("usual", others),
+            "usual-slowdown": loads.worst(measured, loads.milliseconds),
             "usual-patches": loads.worst(patches, loads.sectors),
         },
     )

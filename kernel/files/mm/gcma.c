@@ -692,14 +692,15 @@ gcma_answer(struct address_space *mapping, struct folio *folio, pgoff_t index,
 	struct gcma *g = gcma_pick(hash);
 	enum gcma_list list = folio_test_workingset(folio) ?
 			      gcma_hot(g, hash) : gcma_cold(g, hash);
-	bool admit = gcma_admit(g, list, nr);
+	enum gcma_admission rule = gcma_rule(g, list);
+	bool admit = gcma_admit(g, rule, nr);
 	enum vm_event_item refusal;
 
 	if (swap && (list == GCMA_FOLLOW || gcma_is_hot(list)) && gcma_swap_fast(folio))
 		list = GCMA_FAST;
 	/* Nobody waits for a lock just to be refused. */
 	if (!admit && (list == GCMA_FOLLOW || list == GCMA_FAST) && mapping_tenants(mapping) &&
-	    !gcma_room(g))
+	    !gcma_room(g, rule))
 		refusal = GCMA_refused_admission;
 	else
 		refusal = gcma_refusal(mapping, folio, index, nr, swap);

@@ -121,7 +121,7 @@ enum gcma_admission {
  * @lost: pages of each sample that were read again too late, aged likewise
  * @since: offers to both samples since they were last halved
  * @fresh: the same of hits
- * @loads: the same of hits of all lists but the hot one
+ * @loads: the same of hits of all lists but those of hot and of dirty ones
  * @since_hot: offers to the sample of hot pages since they were last halved
  * @turn: the more the nearer is the turn of a hot one to make room: see GCMA_HOT_TURN
  * @cool: hot pages do not come back before they make room: they are as all others

@@ -115,11 +115,9 @@ static inline enum gcma_admission gcma_rule(struct gcma *g, enum gcma_list list)
 	return list == GCMA_SELDOM ? GCMA_ADMIT_SELDOM : GCMA_ADMIT_ALWAYS;
 }
 
-/* May a folio of @list, of @nr pages, take frames of tenants? */
-static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int nr)
+/* May a folio of @nr pages, of a list with this @rule, take frames of tenants? */
+static inline bool gcma_admit(struct gcma *g, enum gcma_admission rule, unsigned int nr)
 {
-	enum gcma_admission rule = gcma_rule(g, list);
-
 	if (rule == GCMA_ADMIT_SELDOM)
 		/* An addition may get lost: one page in about so many. */
 		return !((data_race(g->skipped += nr) - nr) / GCMA_SELDOM_RUN % GCMA_SELDOM_RATE);
@@ -127,19 +125,16 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int 
 }
 
 /*
- * Is a free frame to be had for pages that are in no sample? Under any rule as often as a new
+ * Is a free frame to be had for pages that are in no sample? Under any @rule as often as a new
  * area has frames: it is filled once, but for what loads gave back meanwhile and was filled again.
  * What a primary left is not if what is read again is lost.
  */
-static inline bool gcma_room(struct gcma *g)
+static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 {
-	bool hardly = gcma_rule(g, GCMA_FOLLOW) == GCMA_ADMIT_HARDLY;
-
-	if (gcma_is_losing(g))
-		/* A snapshot of numbers that change. */
-		return !hardly && data_race(g->len[GCMA_FREE_LIST] > g->unfilled);
-	/* So is this. */
-	return hardly ? data_race(g->unused) : data_race(g->len[GCMA_FREE_LIST]);
+	/* Snapshots of numbers that change. */
+	if (rule == GCMA_ADMIT_HARDLY)
+		return data_race(g->unused) && !gcma_is_losing(g);
+	return data_race(g->len[GCMA_FREE_LIST] > (gcma_is_losing(g) ? g->unfilled : 0));
 }
 
 /* Are hot pages as all others? */
@@ -197,7 +192,7 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 /* A tenant of @list was loaded. Context: gcma.lock held. */
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
 {
-	g->loads += !gcma_is_hot(list);
+	g->loads += !gcma_is_hot(list) && list != GCMA_DIRTY; /* which nobody offered */
 	if (list == GCMA_HOT_SAMPLE)
 		__gcma_note_hot(g);
 	if (list == GCMA_ALWAYS || list == GCMA_SELDOM)
@@ -240,12 +235,12 @@ static inline enum gcma_admission gcma_rule(struct gcma *g, enum gcma_list list)
 	return GCMA_ADMIT_ALWAYS;
 }
 
-static inline bool gcma_admit(struct gcma *g, enum gcma_list list, unsigned int nr)
+static inline bool gcma_admit(struct gcma *g, enum gcma_admission rule, unsigned int nr)
 {
 	return true;
 }
 
-static inline bool gcma_room(struct gcma *g)
+static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 {
 	return true;
 }
