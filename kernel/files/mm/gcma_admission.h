@@ -131,9 +131,10 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_admission rule, unsigned
  */
 static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 {
-	/* Snapshots of numbers that change. */
 	if (rule == GCMA_ADMIT_HARDLY)
+		/* A snapshot of a number that changes. */
 		return data_race(g->unused) && !gcma_is_losing(g);
+	/* So are these. */
 	return data_race(g->len[GCMA_FREE_LIST] > (gcma_is_losing(g) ? g->unfilled : 0));
 }
 

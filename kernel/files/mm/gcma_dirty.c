@@ -58,7 +58,10 @@ static const unsigned long *camc_use_colors(const unsigned long *colors) { retur
 /* Looks at frames before giving up: bounds a store. */
 #define GCMA_DIRTY_SCAN		16
 
-/* Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted. */
+/*
+ * Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted, or copies
+ * a folio of many pages.
+ */
 #define GCMA_DIRTY_SPINS	10000
 
 /* Of a slot in the swap cache: its page was lost with the memory of its frame. */
@@ -501,22 +504,24 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	}
 	gcma_rd_entry(there, &to);
 	gcma_copy_data(gcma_frame_page(g, to), gcma_frame_page(g, from));
-	/* Its memory may have failed meanwhile. */
-	if (PageHWPoison(gcma_frame_page(g, to))) {
-		gcma_put(g, to, GCMA_refused_failed);
-		gcma_disown(g, from);
-		return -EAGAIN;
-	}
 	WRITE_ONCE(g->frames[to].shadow, g->frames[from].shadow);
 	xas_lock_irq(&xas);
-	if (xas_load(&xas) == entry) {
+	if (xas_load(&xas) != entry) {
+		what = gcma_gone(xas_load(&xas));
+	} else if (PageHWPoison(gcma_frame_page(g, to))) {
+		/* Looked for last, as in __gcma_swap_evict() */
+		what = GCMA_refused_failed;
+		gcma_disown(g, from);
+	} else {
 		/* Who takes it out of the slot next has to be able to claim it. */
 		gcma_disown(g, to);
 		xas_store(&xas, there); /* in place: no memory needed */
-	} else {
-		what = gcma_gone(xas_load(&xas));
 	}
 	xas_unlock_irq(&xas);
+	if (what == GCMA_refused_failed) {
+		gcma_put(g, to, what);
+		return -EAGAIN;
+	}
 	if (what != GCMA_moved_aside)
 		gcma_put(g, to, GCMA_refused_busy);
 	else
@@ -680,16 +685,17 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 }
 
 /*
- * What is tried in turn. A task that frees memory, or that must not do I/O or enter filesystems,
- * gets what it can get without.
+ * What is tried in turn; memory is only reclaimed for it to try @hard. A task that frees memory,
+ * or that must not do I/O or enter filesystems, gets what it can get without, and no reserve of
+ * memory is for what others own.
  */
 static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 			    struct swap_info_struct *si, swp_entry_t slot,
-			    enum gcma_swap_policy policy)
+			    enum gcma_swap_policy policy, bool hard)
 {
 	struct address_space *mapping = swap_address_space(slot);
 	pgoff_t index = swap_cache_index(slot);
-	gfp_t gfp = GFP_HIGHUSER_MOVABLE | __GFP_NORETRY;
+	gfp_t gfp = GFP_HIGHUSER_MOVABLE | __GFP_NORETRY | __GFP_NOMEMALLOC;
 	bool write = policy == GCMA_WRITE_BACK &&
 		     gfp_has_io_fs(current_gfp_context(GFP_KERNEL) & gfp_allowed_mask);
 	bool back = !(current->flags & PF_MEMALLOC);
@@ -712,13 +718,24 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 		return 0;
 	if (ret != -ENOMEM)
 		return -EAGAIN;
-	return back ? gcma_put_back(g, slot, gfp, write) : ret;
+	return back && hard ? gcma_put_back(g, slot, gfp, write) : ret;
+}
+
+/* Is there a tick left to wait? Counts it down and returns 0; if not @err, or -EINTR. */
+static int gcma_dirty_tick(unsigned int *tries, int err)
+{
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	if (!*tries)
+		return err;
+	--*tries;
+	return 0;
 }
 
 /*
  * Wait until a frame is not dirty any more, and see to it, for *@tries ticks at most, which count
  * down. Returns 0; -EBUSY if who owns it, or has its slot for himself, does not let go of it;
- * -ENOMEM.
+ * -ENOMEM; -EINTR if this task was killed.
  */
 static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy policy,
 			       unsigned int *tries)
@@ -732,30 +749,30 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
 		pgoff_t index = READ_ONCE(f->index);
 		struct swap_info_struct *si;
 		swp_entry_t slot;
-		int ret = -EAGAIN;
+		int ret;
 
 		smp_rmb(); /* the key is that of the tenant if the word has not changed */
 		if ((word & GCMA_STATE_MASK) != GCMA_STORED || atomic_read(&f->word) != word) {
-			if (gcma_dirty_wait(&spins)) {
-				if (!*tries)
-					return -EBUSY;
-				--*tries;
-			}
+			ret = gcma_dirty_wait(&spins) ? gcma_dirty_tick(tries, -EBUSY) : 0;
+			if (ret)
+				return ret;
 			continue;
 		}
 		slot = swap_cache_slot(mapping, index);
 		si = get_swap_device(slot);
+		ret = -EAGAIN;
 		/* It may be another device by now, if the tenant has gone with the slot. */
 		if (si && swap_address_space(slot) == mapping && atomic_read(&f->word) == word)
 			ret = gcma_evacuate_by(g, frame, gcma_mk_entry(g, frame, word), si, slot,
-					       policy);
+					       policy, *tries && !fatal_signal_pending(current));
 		if (si)
 			put_swap_device(si);
-		if (!ret)
+		/* It may have gone by itself. */
+		if (!ret || !gcma_is_dirty(g, frame))
 			continue;
-		if (!*tries)
-			return ret == -ENOMEM ? -ENOMEM : -EBUSY;
-		--*tries;
+		ret = gcma_dirty_tick(tries, ret == -ENOMEM ? -ENOMEM : -EBUSY);
+		if (ret)
+			return ret;
 		schedule_timeout_uninterruptible(1);
 	}
 	return 0;
@@ -771,12 +788,12 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * tenant in the range what the policy takes: move-aside a page copy and, to find a frame
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
  * I/O, write-back the same and to submit a write. What cannot be placed is tried again
- * GCMA_DIRTY_TRIES times, a tick apart, and reclaims memory each time; who does not run is waited
+ * GCMA_DIRTY_TRIES times, a tick apart, and reclaims memory before each; who does not run is waited
  * for as many ticks, in each range that is tried: cma_alloc() of so many pages tries up to
  * count >> align that have the same frame.
  * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
- * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere. What was placed
- * until then stays where it is.
+ * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere; -EINTR if the task
+ * was killed before all were. What was placed until then stays where it is.
  */
 int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 {

@@ -3113,6 +3113,28 @@ static void __init gcma_test_dirty_owner(struct kunit *test)
 	static_branch_dec(&gcma_dirty_key);
 }
 
+/* A primary that was killed waits for nobody, and does not look elsewhere. */
+static void __init gcma_test_dirty_owner_killed(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	void *entry;
+	u32 frame = 3;
+
+	static_branch_inc(&gcma_dirty_key);
+	kunit_own_dirty(test, frame);
+	allow_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, 8, 3, true));
+	gcma_put(k->g, frame, GCMA_refused_busy);
+	entry = kunit_store_dirty(test, frame);
+	KUNIT_EXPECT_NULL(test, cma_alloc(&k->cma, 8, 3, true));
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+	kunit_drop_dirty(test, entry);
+	kunit_check_settled(test);
+	static_branch_dec(&gcma_dirty_key);
+}
+
 /* Somebody has a slot for himself: a primary looks elsewhere. */
 static void __init gcma_test_dirty_held(struct kunit *test)
 {
@@ -3660,6 +3682,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dirty_far_order),
 	KUNIT_CASE(gcma_test_dirty_hand),
 	KUNIT_CASE(gcma_test_dirty_owner),
+	KUNIT_CASE(gcma_test_dirty_owner_killed),
 	KUNIT_CASE(gcma_test_dirty_held),
 	KUNIT_CASE(gcma_test_dirty_max),
 	KUNIT_CASE(gcma_test_dirty_killed),
