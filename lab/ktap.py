@@ -15,7 +15,6 @@ DIRECTIVE = re.compile(
 STAMP = re.compile(r"^(?:<\d>)?\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
 CONDITION = re.compile(r"#ifdef (?P<symbol>CONFIG_\w+)$")
 CASE = re.compile(r"\s*KUNIT_CASE\w*\((?P<name>\w+)")
-INDENT = 2  # columns a level, in KUnit and in kselftest
 
 
 @dataclass

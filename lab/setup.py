@@ -66,7 +66,9 @@ def missing_packages() -> list[str]:
     """The packages that dpkg does not know as installed."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages()]
     if shutil.which(query[0]) is None:
-        raise LabError("this is not Debian: dpkg-query is missing")
+        raise LabError(
+            "dpkg-query is missing: the lab is set up on Debian, or in a container of it"
+        )
     # it fails if it knows nothing of one of them
     lines = [line.split() for line in process.run(query, check=False).stdout.splitlines()]
     installed = {words[0] for words in lines if words[1:] == ["installed"]}

@@ -51,7 +51,9 @@ class Storage:
         if self.disk_mib and self.disk_mib < least:
             raise LabError(f"a disk of {self.disk_mib} MiB: {self.filesystem} needs {least} MiB")
         if self.image and not os.access(self.image, os.R_OK | os.W_OK):
-            raise LabError(f"{self.image} cannot be read and written")
+            raise LabError(
+                f"{self.image} cannot be read and written: name a file that can, or a size"
+            )
 
     @property
     def has_disks(self) -> bool:

@@ -16,7 +16,6 @@ from lab.dram.timings import BURST_BYTES
 from lab.errors import LabError
 
 PAGE_SHIFT = 12
-PAGE_LINES = (1 << PAGE_SHIFT) // BURST_BYTES
 KINDS = ("controller", "rank", "bank")
 REGION = re.compile(
     r"(?P<start>[0-9a-fA-FxX]+)-(?P<end>[0-9a-fA-FxX]+)(?:\s+node\s+(?P<node>\d+))?"

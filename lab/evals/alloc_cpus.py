@@ -53,7 +53,9 @@ class Cost:
 
 
 def read(output: Output) -> Cost:
-    samples = measure.ladder(output["alloc"])[1]
+    ladder = measure.ladder(output["alloc"])
+    measure.check_granted(output.guest.name, output.guest.machine.policy, ladder)
+    samples = ladder[1]
     tenants = output.gained("area", "before", "after").get("tenants_file", 0)
     if output.guest.machine.policy == "gcma" and -tenants < REPETITIONS:
         raise LabError(

@@ -103,8 +103,11 @@ def swapped(kernels: Kernels) -> Outcome:
                 measured,
                 VARIANTS,
                 f"{SET_MIB} MiB of anonymous memory, an area of {AREA_MIB} MiB beside about"
-                f" {MEMORY_MIB} MiB. One access in four writes. Redis: {KEYS:,} keys of 1,000"
-                f" bytes, set before; {REQUESTS:,} requests, of redis-benchmark of each kind.",
+                f" {MEMORY_MIB} MiB. Each page is written to once, then {ACCESSES:,} are accessed"
+                f" ({6 * SET_MIB * PAGES:,} by applications), one in four for writing: what is read"
+                " and written is that of all of it, instructions are those of the last half of the"
+                f" accesses. Redis: {KEYS:,} keys of 1,000 bytes, set before; {REQUESTS:,}"
+                " requests, of redis-benchmark of each kind.",
             ),
             loads.swap_table(
                 "The same with tenants that are not written to swap",

@@ -16,6 +16,8 @@
  *					read a source and its headers, work in memory,
  *					write an object; link them now and then; with
  *					WORK, in some pages of so many MiB
+ * job half DIR MIB SEED PAGES		every second page
+ * job twice DIR MIB SEED PAGES		scan, each MiB of it read once more
  * job chunks DIR MIB SEED PAGES	scan, 64 KiB at a time
  * job faults DIR MIB SEED PAGES	touch pages of a mapping at random
  * job walk DIR MIB SEED PAGES		the same from end to end, again and again

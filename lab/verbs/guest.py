@@ -61,5 +61,5 @@ def share_of(args: argparse.Namespace) -> Path | None:
         return None
     share = Path(args.share)
     if not share.is_dir():
-        raise LabError(f"{share} is no folder that could be shared")
+        raise LabError(f"{share} is no folder: --share takes one that exists")
     return share
