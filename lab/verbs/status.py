@@ -15,7 +15,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sysfs", default=str(areas.SYSFS), help="a recorded tree")
-    parser.add_argument("--interval", type=float, default=1.0, help="seconds (top)")
     add_json(parser)
 
 

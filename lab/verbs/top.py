@@ -11,6 +11,7 @@ from lab.verbs import status
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     status.add_source(parser)
+    parser.add_argument("--interval", type=float, default=1.0, help="seconds")
     parser.set_defaults(function=run)
 
 
