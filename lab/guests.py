@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lab import boot, console, measure, process, workloads
+from lab import boot, console, measure, process, systems, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -48,6 +48,14 @@ class Output:
     def gained(self, what: str, before: str, after: str) -> dict[str, int]:
         """Counters of two snapshots: what `area` or `vmstat` gained between them."""
         return measure.since(self[f"{what} {before}"], self[f"{what} {after}"])
+
+    def ladder(self, name: str) -> dict[int, list[measure.BenchSample]]:
+        """Allocations, of which a policy that promises all may fail none: to refuse is cheap."""
+        ladder = measure.ladder(self[name])
+        failed = sum(map(measure.failures, ladder.values()))
+        if failed and self.guest.machine.policy != systems.STOCK:
+            raise LabError(f"{self.guest.name}, {name}: {failed} allocations failed")
+        return ladder
 
     def sectors_read(self, disk: str, before: str, after: str) -> int:
         first, last = (measure.diskstats(self[f"diskstats {n}"], disk) for n in (before, after))

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lab import systems
 from lab.errors import LabError
 
 SECTION = re.compile(r"^== (.+)\n", flags=re.M)
@@ -144,13 +143,6 @@ def costs(samples: Iterable[BenchSample]) -> list[float]:
 
 def failures(samples: Iterable[BenchSample]) -> int:
     return sum(not sample.ok for sample in samples)
-
-
-def check_granted(name: str, policy: str, ladder: Mapping[int, Sequence[BenchSample]]) -> None:
-    """A LabError if one failed under a policy that promises all of them: a refusal is cheap."""
-    failed = sum(map(failures, ladder.values()))
-    if failed and policy != systems.STOCK:
-        raise LabError(f"{name}: {failed} allocations failed: what they cost says nothing")
 
 
 def held(ladder: Mapping[int, Sequence[BenchSample]], area: Mapping[str, int]) -> float | None:

@@ -218,6 +218,15 @@ def ladder(*costs: int) -> dict[int, list[BenchSample]]:
     return {pages: [BenchSample(cost, 0, ok=True) for cost in costs] for pages in rfc.SIZES}
 
 
+def test_allocation_that_fails_where_none_may_is_no_sample() -> None:
+    sections = {"alloc": "64 436 3652 1\n64 9 0 0\n"}
+    movable = output(sections)
+    assert measure.failures(movable.ladder("alloc")[64]) == 1
+    guest = replace(movable.guest, machine=Machine(policy="gcma"))
+    with pytest.raises(LabError, match="a guest, alloc: 1 allocations failed"):
+        replace(movable, guest=guest).ladder("alloc")
+
+
 def test_figures_of_the_rfcs_table_are_the_worst() -> None:
     swapped = {"none": ladder(400, 400), "gcma": ladder(400, 440)}
     swapped["gcma"][512] = ladder(500, 500)[512]

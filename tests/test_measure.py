@@ -54,14 +54,6 @@ def test_ladder_samples_by_pages() -> None:
     assert list(samples) == [64, 1]
 
 
-def test_allocation_that_fails_where_none_may_is_no_sample() -> None:
-    samples = measure.ladder("64 436 3652 1\n64 9 0 0\n")
-    measure.check_granted("a guest", "movable", samples)
-    measure.check_granted("a guest", "gcma", measure.ladder("64 436 3652 1\n"))
-    with pytest.raises(LabError, match="a guest: 1 allocations failed"):
-        measure.check_granted("a guest", "gcma", samples)
-
-
 def test_jobs_one_after_the_other_are_summed() -> None:
     assert measure.job("1024 30\nsomething\n2048 12\n") == (3072, 42)
 

@@ -114,9 +114,7 @@ def _run(output: Output, variant: Variant) -> Run:
     counters: dict[str, float] = {}
     wanted = ("pswpin", "pswpout", "stores", "stores_swap", "loads", "loads_swap", "revoked")
     for state in _states(variant):
-        samples = measure.ladder(output[state])
-        name = f"{variant.name}, {state}"
-        measure.check_granted(name, output.guest.machine.policy, samples)
+        samples = output.ladder(state)
         for pages, of_size in samples.items():
             costs[f"{state} {pages} pages, instructions"] = measure.costs(of_size)
         gained = _gained(output, state)
