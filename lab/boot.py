@@ -37,7 +37,6 @@ POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
 BEGIN_SECONDS = 300  # until a system guest's script begins, on a debug kernel and a busy host too
 PORTS = 3  # of a virtio-serial device: ours has two, and the first is for consoles
-PAUSE = 10  # seconds; half of what an RCU stall takes
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
 STATUS = "gcma-exit-status:"  # in the log of an exact guest
 
@@ -109,7 +108,7 @@ STANDING = "a CPU of QEMU's stood still before the script began (an RCU stall)"
 BEGINS = "gcma: the script begins"  # in the log of a system guest
 # The first tick after a time without any came while the CPU ran a program.
 LATE_TICK = re.compile(
-    r"NMI backtrace for cpu \d+\nCPU: [^\n]*\nRIP: 0010:"
+    r"NMI backtrace for cpu \d+\nCPU: [^\n]*\nRIP: 0010:\w*(?:lapic|hpet|tick|clock|timer)\w*\+"
     r"(?:(?!NMI backtrace|</TASK>).)*?asm_sysvec_apic_timer_interrupt[^\n]*\nRIP: 0033:",
     re.S,
 )
@@ -136,13 +135,25 @@ def standing_cpu(log: str) -> bool:
     return bool(waited_for) and waited_for <= asked and not ran
 
 
-HELD_UP = re.compile(r"rcu.* stall|task .* blocked|soft lockup|hard LOCKUP|stuck for")
+# That time passed, and half of what a kernel waits before it reports that, in seconds
+HELD_UP = {r"rcu.* stall|INFO: task .* blocked": 60.0, r"soft lockup|stuck for": 10.0}
+
+
+def held_up(console: str) -> float | None:
+    """If a kernel reports nothing but that time passed, how long it is for that at the least."""
+    reports = [line for line in STAMP.sub("", console).splitlines() if REPORT.search(line)]
+    late = [
+        max((least for what, least in HELD_UP.items() if re.search(what, line)), default=None)
+        for line in reports
+    ]
+    least = [seconds for seconds in late if seconds is not None]
+    return max(least) if least and len(least) == len(late) else None
 
 
 def paused(result: BootResult) -> bool:
-    """Does the kernel report nothing but that time passed, while the host itself stood still?"""
-    late = result.panic is not None and HELD_UP.search(result.panic.splitlines()[0])
-    return bool(late) and result.pause > PAUSE
+    """Did the host itself stand still for what the kernel reports, and it reports nothing else?"""
+    least = held_up(result.console)
+    return least is not None and result.pause >= least
 
 
 def qemus_mistake(result: BootResult) -> str | None:
@@ -158,7 +169,7 @@ def qemus_mistake(result: BootResult) -> str | None:
         return "QEMU ran code that is not there (an int3 oops)"
     if result.signal and result.signal != signal.SIGKILL:
         return f"QEMU died of signal {result.signal} ({signal.strsignal(result.signal)})"
-    if standing_cpu(result.console):
+    if standing_cpu(result.console) and held_up(result.console):
         return STANDING
     if paused(result):
         return f"the host stood still for {result.pause:.0f} s"
@@ -230,10 +241,10 @@ def _watch(
                 late = began is not None and not began.exists()
                 limit = min(timeout, BEGIN_SECONDS) if late else timeout
                 timed_out = time.monotonic() - start > limit
-            last, looked = looked, time.monotonic()
-            pause = max(pause, looked - last)
+            pause = max(pause, time.monotonic() - looked)
             if listener:
                 shown = _tell(output, shown, listener)
+            looked = time.monotonic()  # a listener may wait as long as it likes
     return time.monotonic() - start, pause, timed_out, guest.returncode
 
 

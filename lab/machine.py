@@ -91,6 +91,8 @@ class Machine:
                 f" of which {low} lie below 4 GiB and the others above: give the guest"
                 f" {low + self.area_mib + KERNEL_MIB} MiB"
             )
+        if self.less_kib and self.memory_mib > target.one_piece_mib:
+            raise LabError(f"less of {self.memory_mib} MiB, which are not in one piece")
         self._check_nodes()
 
     def _check_nodes(self) -> None:

@@ -71,7 +71,7 @@ X86_64 = Target(
     vng=("--disable-microvm",),
     # with ERMS the kernel and programs clear and copy by byte; each takes QEMU a step, and counts
     # as an instruction: what is copied by words, as pages are, would look eight times as cheap
-    emulated=("-cpu", "max,-erms"),
+    emulated=("-cpu", "max,-erms,-fsrm"),
     # or: "IO-APIC + timer doesn't work!", and stalls of RCU that are the host's
     busy=("no_timer_check", "rcupdate.rcu_cpu_stall_timeout=120"),
     # calibrating the CPU's own timer spins for a tenth of a second, most of an exact guest's boot;

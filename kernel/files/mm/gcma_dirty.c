@@ -807,7 +807,8 @@ int gcma_evacuate(struct gcma *g, u32 frame, u32 count)
 		policy = GCMA_PUT_BACK;
 	for_each_set_bit_from(at, g->dirty, end) {
 		tries = GCMA_DIRTY_TRIES;
-		ret = gcma_evacuate_frame(g, at, policy, &tries);
+		ret = fatal_signal_pending(current) ? -EINTR :
+		      gcma_evacuate_frame(g, at, policy, &tries);
 		if (ret)
 			break;
 		cond_resched();
