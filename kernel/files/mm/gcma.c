@@ -690,12 +690,18 @@ gcma_answer(struct address_space *mapping, struct folio *folio, pgoff_t index,
 {
 	u32 hash = gcma_hash(mapping, index);
 	struct gcma *g = gcma_pick(hash);
-	enum gcma_list list = folio_test_workingset(folio) ?
-			      gcma_hot(g, hash) : gcma_cold(g, hash);
-	enum gcma_admission rule = gcma_rule(g, list);
-	bool admit = gcma_admit(g, rule, nr);
+	bool hot = folio_test_workingset(folio), admit;
 	enum vm_event_item refusal;
+	enum gcma_admission rule;
+	enum gcma_list list;
 
+	if (!hot && gcma_is_closed(g, hash) && mapping_tenants(mapping)) {
+		gcma_count(g, GCMA_refused_admission, nr);
+		return (struct gcma_answer){ };
+	}
+	list = hot ? gcma_hot(g, hash) : gcma_cold(g, hash);
+	rule = gcma_rule(g, list);
+	admit = gcma_admit(g, rule, nr);
 	if (swap && (list == GCMA_FOLLOW || gcma_is_hot(list)) && gcma_swap_fast(folio))
 		list = GCMA_FAST;
 	/* Nobody waits for a lock just to be refused. */

@@ -138,6 +138,18 @@ static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 	return data_race(g->len[GCMA_FREE_LIST] > (gcma_is_losing(g) ? g->unfilled : 0));
 }
 
+/*
+ * Would gcma_rule() and gcma_room() refuse a page that is not hot, whatever primaries leave the samples?
+ * Most of a stream is found out here.
+ */
+static inline bool gcma_is_closed(const struct gcma *g, u32 hash)
+{
+	/* A snapshot of a number that only falls. */
+	return gcma_sample(hash) == GCMA_FOLLOW && !data_race(g->unused) &&
+	       READ_ONCE(g->better) == GCMA_ADMIT_HARDLY &&
+	       READ_ONCE(g->admission) == GCMA_ADMIT_ADAPTIVE;
+}
+
 /* Are hot pages as all others? */
 static inline bool gcma_is_cool(const struct gcma *g)
 {
@@ -244,6 +256,11 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_admission rule, unsigned
 static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 {
 	return true;
+}
+
+static inline bool gcma_is_closed(const struct gcma *g, u32 hash)
+{
+	return false;
 }
 
 static inline enum gcma_list gcma_hot(const struct gcma *g, u32 hash)

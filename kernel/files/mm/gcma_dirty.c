@@ -59,8 +59,8 @@ static const unsigned long *camc_use_colors(const unsigned long *colors) { retur
 #define GCMA_DIRTY_SCAN		16
 
 /*
- * Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted, or copies
- * a folio of many pages.
+ * Spins that a copy of a page takes at most, by far; who owns a frame longer was preempted, or
+ * copies a folio of many pages.
  */
 #define GCMA_DIRTY_SPINS	10000
 

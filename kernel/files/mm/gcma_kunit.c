@@ -2386,6 +2386,13 @@ static void __init gcma_test_samples(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_FALSE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
+	/* an administrator's word is above that */
+	g->admission = GCMA_ADMIT_ALWAYS;
+	index = kunit_index(k, GCMA_FOLLOW);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, index, 1));
+	g->admission = GCMA_ADMIT_ADAPTIVE;
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	KUNIT_EXPECT_EQ(test, g->len[GCMA_FREE_LIST], 1);
 	/* until some come back, of what was offered lately, not of one window */
 	g->offers[GCMA_ALWAYS] = GCMA_WINDOW;
 	g->offers[GCMA_SELDOM] = GCMA_WINDOW;
