@@ -2430,7 +2430,8 @@ static void __init gcma_test_samples(struct kunit *test)
 	g->admission = GCMA_ADMIT_SELDOM;
 	g->skipped = 0;
 	for (i = 0; i < GCMA_SELDOM_RATE; i++)
-		KUNIT_EXPECT_EQ(test, gcma_admit(g, gcma_rule(g, GCMA_FOLLOW), GCMA_SELDOM_RUN), !i);
+		KUNIT_EXPECT_EQ(test, !i,
+				gcma_admit(g, gcma_rule(g, GCMA_FOLLOW), GCMA_SELDOM_RUN));
 	KUNIT_EXPECT_TRUE(test, kunit_seldom(k, GCMA_ALWAYS));
 	g->admission = GCMA_ADMIT_ALWAYS;
 	KUNIT_EXPECT_FALSE(test, kunit_seldom(k, GCMA_SELDOM));
