@@ -4,12 +4,14 @@
 from collections.abc import Iterable
 
 from lab import machine, measure, stats, targets, workloads
+from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output
 from lab.measure import Event
 
 PAGES_MIB = 24
 RECLAIM_MIB = 16
 MEMORY_MIB = 192
+STORED = 0.95  # of the pages that are evicted, so many must be: the others cost next to nothing
 ALLOCATED, ADDED, LOADED = "mm_page_alloc", "mm_filemap_add_to_page_cache", "gcma_load"
 EVENTS = f"{ALLOCATED}|{ADDED}|{LOADED}"
 
@@ -86,6 +88,12 @@ def reclaim_cost(output: Output) -> float:
 
 def store_cost(none: Output, gcma: Output) -> float:
     """Instructions of a store: what an eviction takes more with it."""
+    stores = gcma.gained("area", "before", "reclaimed")["stores"]
+    stolen = gcma.gained("vmstat", "before", "reclaimed")["pgsteal_file"]
+    if stores < stolen * STORED:
+        raise LabError(
+            f"{gcma.guest.name}: of {stolen:,} evicted pages only {stores:,} were stored"
+        )
     return reclaim_cost(gcma) - reclaim_cost(none)
 
 

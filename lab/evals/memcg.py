@@ -104,6 +104,11 @@ class Fate:
     failed: int  # processes that ended before they had read all, and were not killed
 
     @property
+    def ended(self) -> int:
+        """Those that did not read all, whatever the reason."""
+        return self.oom_kills + self.failed
+
+    @property
     def counters(self) -> dict[str, float]:
         return {
             "oom_kill": self.oom_kills,
@@ -155,7 +160,7 @@ def values(fates: Mapping[tuple[str, str], Fate]) -> dict[str, float]:
     """The figures: by policy and name of the load, the worst of all loads."""
     pairs = [(fates["gcma", load.name], fates["none", load.name]) for load in LOADS]
     return {
-        "memcg-oom": max(gcma.oom_kills - none.oom_kills for gcma, none in pairs),
+        "memcg-oom": max(gcma.ended - none.ended for gcma, none in pairs),
         "memcg-kernel": max(gcma.kernel / none.kernel for gcma, none in pairs),
     }
 
