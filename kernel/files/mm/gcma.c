@@ -397,6 +397,9 @@ static __always_inline bool gcma_take_off(struct gcma *g, u32 frame, enum gcma_l
 	lend = !gcma_revoked(g, frame) && !PageHWPoison(pfn_to_page(gcma_pfn(g, frame)));
 	if (word & GCMA_INTACT)
 		gcma_count(g, lend ? GCMA_recycles : GCMA_revoked, 1);
+	else if (!lend)
+		/* No more than there are: those that a primary has are not to be filled. */
+		g->unfilled = min_t(unsigned long, g->unfilled, g->len[GCMA_FREE_LIST]);
 	return lend;
 }
 
@@ -1045,14 +1048,18 @@ bool __gcma_load_commit(void *filled, const struct folio *folio)
 	return true;
 }
 
-/* What stands at @index was a tenant, and is read from the disk now. */
-void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index)
+/*
+ * What stands at @index was a tenant, and is read from the disk now, with the other pages of a
+ * folio of @nr: they were evicted together, as a rule, and each counts, as each load does.
+ */
+void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index, unsigned int nr)
 {
 	u32 frame;
 	struct gcma *g = gcma_rd_entry(entry, &frame);
 
-	gcma_count(g, GCMA_misses, 1);
-	gcma_note_loss(g, gcma_hash(mapping, index));
+	gcma_count(g, GCMA_misses, nr);
+	/* Of a larger folio those that share its sample */
+	gcma_note_loss(g, gcma_hash(mapping, index), min(nr, 1U << GCMA_MAX_ORDER));
 }
 
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
@@ -1071,7 +1078,8 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	gcma_put_all(filled, loaded ? GCMA_loads : GCMA_dropped);
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
 		if (!(gfp & __GFP_WRITE) && !shadow)
-			gcma_miss(*entry, folio->mapping, folio->index);
+			gcma_miss(*entry, folio->mapping, folio_next_index(folio) - 1,
+				  folio_nr_pages(folio));
 		*entry = shadow ?: __gcma_shadow(*entry, !gcma_is_swap(folio->mapping));
 	}
 	return loaded;

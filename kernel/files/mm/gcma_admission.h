@@ -132,8 +132,8 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_admission rule, unsigned
 static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 {
 	if (rule == GCMA_ADMIT_HARDLY)
-		/* A snapshot of a number that changes. */
-		return data_race(g->unused) && !gcma_is_losing(g);
+		/* Snapshots of numbers that change; a primary may have those that were never filled. */
+		return data_race(g->unused && g->len[GCMA_FREE_LIST]) && !gcma_is_losing(g);
 	/* So are these. */
 	return data_race(g->len[GCMA_FREE_LIST] > (gcma_is_losing(g) ? g->unfilled : 0));
 }
@@ -144,8 +144,9 @@ static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
  */
 static inline bool gcma_is_closed(const struct gcma *g, u32 hash)
 {
-	/* A snapshot of a number that only falls. */
-	return gcma_sample(hash) == GCMA_FOLLOW && !data_race(g->unused) &&
+	/* Snapshots of numbers that change. */
+	return gcma_sample(hash) == GCMA_FOLLOW &&
+	       !data_race(g->unused && g->len[GCMA_FREE_LIST]) &&
 	       READ_ONCE(g->better) == GCMA_ADMIT_HARDLY &&
 	       READ_ONCE(g->admission) == GCMA_ADMIT_ADAPTIVE;
 }
@@ -216,12 +217,14 @@ static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
  * A page was read whose tenant had been recycled, or whose frame a primary took. Takes no lock: an
  * addition may get lost, or a halving. Where the samples have no frames nothing fades.
  */
-static inline void gcma_note_loss(struct gcma *g, u32 hash)
+static inline void gcma_note_loss(struct gcma *g, u32 hash, unsigned int nr)
 {
 	enum gcma_list list = gcma_sample(hash);
+	/* As many as any number of hits is few beside: hot pages are lost, but not offered. */
+	unsigned long many = GCMA_ALWAYS_RATE * max(2 * GCMA_WINDOW, gcma_share(g));
 
-	if (list != GCMA_FOLLOW && gcma_share(g))
-		data_race(g->lost[list]++); /* as it says above */
+	if (list != GCMA_FOLLOW && gcma_share(g) && data_race(g->lost[list]) < many)
+		data_race(g->lost[list] += nr); /* as it says above */
 }
 
 /* A primary took the frame of a tenant of @list. Context: gcma.lock held. */
@@ -280,7 +283,7 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list) { }
 
-static inline void gcma_note_loss(struct gcma *g, u32 hash) { }
+static inline void gcma_note_loss(struct gcma *g, u32 hash, unsigned int nr) { }
 static inline void gcma_note_revoked(struct gcma *g, enum gcma_list list) { }
 
 #endif

@@ -41,6 +41,7 @@
 #include <linux/swap.h>
 #include <linux/swap_cgroup.h>
 #include <linux/swapops.h>
+#include <linux/vmalloc.h>
 #include <linux/writeback.h>
 #include <linux/zswap.h>
 #include <trace/events/gcma.h>
@@ -71,14 +72,15 @@ DEFINE_STATIC_KEY_FALSE(gcma_dirty_key);
 
 int gcma_dirty_create(struct gcma *g)
 {
-	g->dirty = bitmap_zalloc(g->nr_frames, GFP_KERNEL);
+	/* kmalloc() has no more than 4 MiB, which are the bits of 128 GiB. */
+	g->dirty = vzalloc(array_size(BITS_TO_LONGS(g->nr_frames), sizeof(long)));
 	g->dirty_max = g->nr_frames / 2;
 	return g->dirty ? 0 : -ENOMEM;
 }
 
 void gcma_dirty_free(struct gcma *g)
 {
-	bitmap_free(g->dirty);
+	vfree(g->dirty);
 }
 
 /* The copy is not needed any more. Context: the caller owns the frame. */
@@ -927,16 +929,18 @@ int gcma_set_dirty_max(struct gcma *g, u32 max)
 /* ------ hibernation ------------------------------------------------------- */
 
 #ifdef CONFIG_HIBERNATION
-/* Put back what can be: GCMA_DIRTY_TRIES ticks are waited for all others together. */
-static void gcma_drain_most(struct gcma *g)
+/* Put back what can be; *@tries ticks, which count down, are waited for all others together. */
+static void gcma_drain_most(struct gcma *g, unsigned int *tries)
 {
-	unsigned int tries = GCMA_DIRTY_TRIES;
 	unsigned long frame;
 
 	for_each_set_bit(frame, g->dirty, g->nr_frames) {
 		if (fatal_signal_pending(current))
 			return;
-		gcma_evacuate_frame(g, frame, GCMA_WRITE_THROUGH, &tries);
+		/* Who owns it was waited for long enough. */
+		if (!*tries && gcma_frame_state(&g->frames[frame]) != GCMA_STORED)
+			continue;
+		gcma_evacuate_frame(g, frame, GCMA_WRITE_THROUGH, tries);
 		cond_resched();
 	}
 }
@@ -945,6 +949,7 @@ static void gcma_drain_most(struct gcma *g)
 static int gcma_hibernate(struct cma *cma, void *event)
 {
 	bool prepare = *(unsigned long *)event == PM_HIBERNATION_PREPARE;
+	unsigned int tries = GCMA_DIRTY_TRIES;
 	struct gcma *g = gcma_of(cma);
 	int pass;
 
@@ -954,7 +959,7 @@ static int gcma_hibernate(struct cma *cma, void *event)
 		WRITE_ONCE(g->hibernates, prepare);
 	/* Twice: a primary may move one behind where we look. */
 	for (pass = 0; prepare && pass < 2 && gcma_nr_dirty(g); pass++)
-		gcma_drain_most(g);
+		gcma_drain_most(g, &tries);
 	return 0;
 }
 

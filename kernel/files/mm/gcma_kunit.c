@@ -2539,6 +2539,23 @@ static void __init gcma_test_lost(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
 		KUNIT_EXPECT_EQ(test, g->lost[lists[i]], 1);
 	}
+	/* of a folio, all that were evicted: each counts when it is offered, and when it is loaded */
+	if (IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE)) {
+		pgoff_t index = kunit_index(k, GCMA_ALWAYS);
+
+		for (i = 0; i < 8; i++)
+			KUNIT_EXPECT_TRUE(test, kunit_evict(k, index + i, 1));
+		kunit_take(k, 0, KUNIT_PAGES);
+		kunit_release(k, 0, KUNIT_PAGES);
+		i = gcma_counter(g, GCMA_misses);
+		folio_put(kunit_add_large(k, index, 3, 9));
+		KUNIT_EXPECT_EQ(test, g->lost[GCMA_ALWAYS], 1 + 8);
+		KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_misses), i + 8);
+	}
+	/* and in the end no more than fade away in some windows: hot pages are never offered */
+	for (i = 0; i < 100 * GCMA_WINDOW; i++)
+		gcma_note_loss(g, 1, 1);
+	KUNIT_EXPECT_EQ(test, g->lost[GCMA_SELDOM], 2 * GCMA_ALWAYS_RATE * GCMA_WINDOW);
 
 	/* few come back, but all of them in time */
 	g->offers[GCMA_ALWAYS] = GCMA_WINDOW;
@@ -2594,6 +2611,29 @@ static void __init gcma_test_lost(struct kunit *test)
 	g->admission = GCMA_ADMIT_SELDOM;
 	KUNIT_EXPECT_EQ(test, gcma_room(g, gcma_rule(g, GCMA_FOLLOW)), !!g->len[GCMA_FREE_LIST]);
 	KUNIT_EXPECT_EQ(test, gcma_cold(g, 1U << GCMA_SAMPLE_SHIFT), GCMA_ALWAYS);
+}
+
+/* Frames that a primary has had from the beginning are none that others may fill. */
+static void __init gcma_test_held(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct gcma *g = k->g;
+	u32 hash;
+
+	if (!IS_ENABLED(CONFIG_GCMA_ADMISSION))
+		kunit_skip(test, "needs CONFIG_GCMA_ADMISSION");
+	hash = gcma_hash(&k->inode.i_data, kunit_index(k, GCMA_FOLLOW));
+	kunit_take(k, 0, KUNIT_PAGES / 2);
+	kunit_fill_area(k);
+	KUNIT_EXPECT_EQ(test, kunit_judge(g, 0, 0), GCMA_ADMIT_HARDLY);
+	KUNIT_EXPECT_GT(test, g->unused, 0);
+	KUNIT_EXPECT_EQ(test, g->unfilled, 0);
+	KUNIT_EXPECT_FALSE(test, gcma_room(g, GCMA_ADMIT_HARDLY));
+	KUNIT_EXPECT_TRUE(test, gcma_is_closed(g, hash));
+	kunit_release(k, 0, KUNIT_PAGES / 2);
+	KUNIT_EXPECT_EQ(test, g->unfilled, KUNIT_PAGES / 2);
+	KUNIT_EXPECT_TRUE(test, gcma_room(g, GCMA_ADMIT_HARDLY));
+	KUNIT_EXPECT_FALSE(test, gcma_is_closed(g, hash));
 }
 
 #ifdef CONFIG_LRU_GEN_ENABLED
@@ -3663,6 +3703,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_no_share),
 	KUNIT_CASE(gcma_test_one_visit),
 	KUNIT_CASE(gcma_test_lost),
+	KUNIT_CASE(gcma_test_held),
 	KUNIT_CASE(gcma_test_hot),
 	KUNIT_CASE(gcma_test_no_share_stays),
 	KUNIT_CASE(gcma_test_hot_turn),
