@@ -994,21 +994,39 @@ void *__gcma_shadow(void *entry, bool file)
 				(unsigned long)later * READ_ONCE(gcma_nr_frames));
 }
 
+bool __gcma_alive(void *entry)
+{
+	u32 frame;
+	struct gcma *g = gcma_rd_entry(entry, &frame);
+
+	return gcma_holds(g, frame, atomic_read(&g->frames[frame].word), entry) &&
+	       !gcma_revoked(g, frame);
+}
+
+/* What stands at @index was a tenant, and is read from the disk now. */
+void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index)
+{
+	u32 frame;
+	struct gcma *g = gcma_rd_entry(entry, &frame);
+
+	gcma_count(g, GCMA_misses, 1);
+	gcma_note_loss(g, gcma_hash(mapping, index));
+}
+
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 			pgoff_t index, gfp_t gfp, const void *hint)
 {
+	bool over = hint == GCMA_OVER, absent = hint == GCMA_ABSENT, file;
 	unsigned long nr = folio_nr_pages(folio), i = index;
-	bool over = hint == GCMA_OVER;
 	void *entry, *own, *filled = NULL, *shadow = NULL;
-	bool file;
 	u32 later;
 
 	if (!mapping_tenants(mapping))
 		return NULL;
 	gcma_passed_last(folio); /* that was another one, if any */
-	if (hint == GCMA_ABSENT)
+	if (absent && nr == 1)
 		return NULL;
-	if (!over && !(gfp & __GFP_WRITE) && !folio->private &&
+	if (!over && !absent && !(gfp & __GFP_WRITE) && !folio->private &&
 	    nr <= 1UL << GCMA_MAX_ORDER)
 		filled = gcma_fill(mapping, folio, index, &shadow);
 	if (filled) {
@@ -1021,6 +1039,11 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	if (over || nr > 1)
 		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
 			if (!gcma_is_tenant(entry))
+				continue;
+			/* One by one: so they are offered, and so the others are loaded. */
+			if (nr > 1 && !(gfp & __GFP_WRITE) && !__gcma_alive(entry))
+				gcma_miss(entry, mapping, i);
+			if (absent)
 				continue;
 			own = gcma_latest(entry, &later, &file);
 			shadow = own && !later ? own : shadow;
@@ -1048,20 +1071,6 @@ bool __gcma_load_commit(void *filled, const struct folio *folio)
 	return true;
 }
 
-/*
- * What stands at @index was a tenant, and is read from the disk now, with the other pages of a
- * folio of @nr: they were evicted together, as a rule, and each counts, as each load does.
- */
-void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index, unsigned int nr)
-{
-	u32 frame;
-	struct gcma *g = gcma_rd_entry(entry, &frame);
-
-	gcma_count(g, GCMA_misses, nr);
-	/* Of a larger folio those that share its sample */
-	gcma_note_loss(g, gcma_hash(mapping, index), min(nr, 1U << GCMA_MAX_ORDER));
-}
-
 bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 		     gfp_t gfp)
 {
@@ -1077,21 +1086,11 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	}
 	gcma_put_all(filled, loaded ? GCMA_loads : GCMA_dropped);
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
-		if (!(gfp & __GFP_WRITE) && !shadow)
-			gcma_miss(*entry, folio->mapping, folio_next_index(folio) - 1,
-				  folio_nr_pages(folio));
+		if (!(gfp & __GFP_WRITE) && !shadow && !folio_test_large(folio))
+			gcma_miss(*entry, folio->mapping, folio->index);
 		*entry = shadow ?: __gcma_shadow(*entry, !gcma_is_swap(folio->mapping));
 	}
 	return loaded;
-}
-
-bool __gcma_alive(void *entry)
-{
-	u32 frame;
-	struct gcma *g = gcma_rd_entry(entry, &frame);
-
-	return gcma_holds(g, frame, atomic_read(&g->frames[frame].word), entry) &&
-	       !gcma_revoked(g, frame);
 }
 
 /* How many tenants follow each other at @index, of @max? */

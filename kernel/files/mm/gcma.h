@@ -215,7 +215,7 @@ void *gcma_fill(struct address_space *mapping, struct folio *folio, pgoff_t inde
 		void **shadow);
 struct gcma *gcma_rd_entry(void *entry, u32 *frame);
 bool gcma_give_up(struct address_space *mapping, pgoff_t index);
-void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index, unsigned int nr);
+void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index);
 void gcma_put_all(void *copies, enum vm_event_item what);
 
 #ifdef CONFIG_GCMA_SWAP

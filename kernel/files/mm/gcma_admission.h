@@ -217,14 +217,14 @@ static inline void gcma_note_hit(struct gcma *g, enum gcma_list list)
  * A page was read whose tenant had been recycled, or whose frame a primary took. Takes no lock: an
  * addition may get lost, or a halving. Where the samples have no frames nothing fades.
  */
-static inline void gcma_note_loss(struct gcma *g, u32 hash, unsigned int nr)
+static inline void gcma_note_loss(struct gcma *g, u32 hash)
 {
 	enum gcma_list list = gcma_sample(hash);
 	/* As many as any number of hits is few beside: hot pages are lost, but not offered. */
 	unsigned long many = GCMA_ALWAYS_RATE * max(2 * GCMA_WINDOW, gcma_share(g));
 
 	if (list != GCMA_FOLLOW && gcma_share(g) && data_race(g->lost[list]) < many)
-		data_race(g->lost[list] += nr); /* as it says above */
+		data_race(g->lost[list]++); /* as it says above */
 }
 
 /* A primary took the frame of a tenant of @list. Context: gcma.lock held. */
@@ -283,7 +283,7 @@ static inline bool gcma_offer(struct gcma *g, enum gcma_list list)
 
 static inline void gcma_note_hit(struct gcma *g, enum gcma_list list) { }
 
-static inline void gcma_note_loss(struct gcma *g, u32 hash, unsigned int nr) { }
+static inline void gcma_note_loss(struct gcma *g, u32 hash) { }
 static inline void gcma_note_revoked(struct gcma *g, enum gcma_list list) { }
 
 #endif

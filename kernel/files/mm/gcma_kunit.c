@@ -2554,7 +2554,7 @@ static void __init gcma_test_lost(struct kunit *test)
 	}
 	/* and in the end no more than fade away in some windows: hot pages are never offered */
 	for (i = 0; i < 100 * GCMA_WINDOW; i++)
-		gcma_note_loss(g, 1, 1);
+		gcma_note_loss(g, 1);
 	KUNIT_EXPECT_EQ(test, g->lost[GCMA_SELDOM], 2 * GCMA_ALWAYS_RATE * GCMA_WINDOW);
 
 	/* few come back, but all of them in time */

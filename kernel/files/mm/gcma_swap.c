@@ -56,7 +56,7 @@ void *__gcma_swap_load(struct folio *folio, swp_entry_t entry)
 	} else if (!shadow) {
 		there = xa_load(&mapping->i_pages, index);
 		if (gcma_is_tenant(there) && !gcma_alive(there))
-			gcma_miss(there, mapping, index, folio_nr_pages(folio));
+			gcma_miss(there, mapping, index);
 	}
 	return shadow;
 }
