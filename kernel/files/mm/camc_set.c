@@ -152,12 +152,28 @@ static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_
 	return 0;
 }
 
-static int camc_check(const struct camc_set *set, const struct camc_set *old)
+/*
+ * How many more colors limited sets have together when this one has its own as well. Of the old one
+ * all are given back if it is gone before anybody else may look (@at_once). Else both are there for
+ * as long as their owner likes, who may have a write to his policy or a fault of his mapping wait:
+ * then only what both have is not more than before.
+ */
+static int camc_more(const struct camc_set *set, const struct camc_set *old, bool at_once)
 {
-	unsigned int color, nr = bitmap_weight(set->colors, CAMC_MAX_COLORS) + camc_nr_limited;
+	int nr = bitmap_weight(set->colors, CAMC_MAX_COLORS);
 
-	if (old && old->limited)
-		nr -= bitmap_weight(old->colors, CAMC_MAX_COLORS);
+	if (!old || !old->limited)
+		return nr;
+	if (at_once)
+		return nr - (int)bitmap_weight(old->colors, CAMC_MAX_COLORS);
+	return nr - (int)bitmap_weight_and(set->colors, old->colors, CAMC_MAX_COLORS);
+}
+
+/* Who has no more than before is within the limit, even if that is lower by now. */
+static int camc_check(const struct camc_set *set, const struct camc_set *old, bool at_once)
+{
+	int more = camc_more(set, old, at_once);
+	unsigned int color;
 
 	for_each_set_bit(color, set->colors, CAMC_MAX_COLORS) {
 		if (color >= camc_map->nr_colors || !camc_total(color, NUMA_NO_NODE))
@@ -165,7 +181,7 @@ static int camc_check(const struct camc_set *set, const struct camc_set *old)
 		if (!camc_may_have(set, color, old))
 			return -EBUSY;
 	}
-	if (set->limited && nr > camc_limit)
+	if (set->limited && more > 0 && camc_nr_limited + more > camc_limit)
 		return -EDQUOT;
 	return 0;
 }
@@ -180,7 +196,7 @@ static void camc_use_all(struct camc_set *set, bool use)
 
 /* Which colors the set gets by the policy, if it may have these. Called with camc_mutex held. */
 static int camc_find_colors(struct camc_set *set, const struct camc_policy *policy,
-			    const struct camc_set *old)
+			    const struct camc_set *old, bool at_once)
 {
 	int err = 0;
 
@@ -188,7 +204,7 @@ static int camc_find_colors(struct camc_set *set, const struct camc_policy *poli
 		bitmap_zero(set->colors, CAMC_MAX_COLORS);
 		err = camc_choose(set, policy->nr_colors, old);
 	}
-	return err ?: camc_check(set, old);
+	return err ?: camc_check(set, old, at_once);
 }
 
 /*
@@ -201,7 +217,7 @@ static int camc_begin(struct camc_set *set, const struct camc_policy *policy)
 
 	scoped_guard(mutex, &camc_mutex)
 		if (list_empty(&camc_sets))
-			err = camc_find_colors(set, policy, NULL);
+			err = camc_find_colors(set, policy, NULL, false);
 	if (!err)
 		static_branch_deferred_inc(&camc_key);
 	return err;
@@ -210,16 +226,18 @@ static int camc_begin(struct camc_set *set, const struct camc_policy *policy)
 /*
  * Called with camc_mutex held, and the static branch on. It may have been off a moment before,
  * with nobody who sees what is freed: so the first set begins with no color known to be used up.
+ * @at_once: the caller gives the old set back before it releases the mutex. If it does not, colors
+ * that both have count twice until then, and others may be refused some: never too few are.
  */
 static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
-			    struct camc_set *old)
+			    struct camc_set *old, bool at_once)
 {
 	int err;
 
-	/* If nobody else has the old set, its colors are free to choose. */
+	/* If nobody else has the old set, its colors are free to choose; else none come back. */
 	if (old && refcount_read(&old->ref) > 1)
 		old = NULL;
-	err = camc_find_colors(set, policy, old);
+	err = camc_find_colors(set, policy, old, at_once);
 	if (!err) {
 		if (list_empty(&camc_sets))
 			camc_forget_all();
@@ -275,7 +293,7 @@ static struct camc_set *camc_set_alloc(const struct camc_policy *policy, bool li
 /**
  * camc_set_create - a set of colors, with one reference
  * @policy: what is wanted
- * @old: what the caller gives back then, or NULL
+ * @old: what the caller gives back later, or NULL
  * @limited: whoever asks has no CAP_SYS_RESOURCE
  *
  * May sleep. Errors as prctl(PR_CAMC, CAMC_SET) has them; then nothing has changed. O(colors),
@@ -293,7 +311,7 @@ struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_s
 	if (err)
 		goto free;
 	mutex_lock(&camc_mutex);
-	err = camc_take_colors(set, policy, old);
+	err = camc_take_colors(set, policy, old, false);
 	mutex_unlock(&camc_mutex);
 	if (!err)
 		return set;
@@ -657,7 +675,7 @@ static int camc_memcg_change(struct mem_cgroup *memcg, struct camc_set *set,
 	mutex_lock(&camc_mutex);
 	old = memcg->camc;
 	if (set)
-		err = camc_take_colors(set, policy, old);
+		err = camc_take_colors(set, policy, old, true);
 	if (!err) {
 		memcg->camc = set;
 		/* at once, or the next writer finds them taken */

@@ -303,12 +303,19 @@ static void set_auto(unsigned int nr, unsigned int flags)
 	MUST(try_auto(nr, flags));
 }
 
+/* Those of bits 0 to 63 */
+static int try_colors(uint64_t colors, unsigned int flags)
+{
+	struct camc_policy policy = {
+		.flags = flags, .node = CAMC_NODE_LOCAL, .colors[0] = colors,
+	};
+
+	return prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0);
+}
+
 static int try_color(unsigned int color, unsigned int flags)
 {
-	struct camc_policy policy = { .flags = flags, .node = CAMC_NODE_LOCAL };
-
-	policy.colors[color / 64] = 1ull << (color % 64);
-	return prctl(PR_CAMC, CAMC_SET, &policy, sizeof(policy), 0);
+	return try_colors(1ull << color, flags);
 }
 
 static void clear_colors(void)
@@ -617,9 +624,24 @@ static void test_share(void)
 
 static void test_limit(void)
 {
+	unsigned int limit = BANKS * nodes / 2;
+	uint64_t half = (1ull << limit) - 1;
+
 	MUST(setresuid(65534, 65534, 65534));
-	EXPECT(try_auto(BANKS * nodes / 2 + 1, 0) == -1 && (errno == EDQUOT || nodes > 1));
+	EXPECT(try_auto(limit + 1, 0) == -1 && (errno == EDQUOT || nodes > 1));
 	set_auto(BANKS / 2, 0);
+	/* Until others have taken the place of its colors it has both, for as long as it likes. */
+	MUST(try_colors(half, 0));
+	EXPECT(try_colors(half << limit, 0) == -1 && errno == EDQUOT);
+	EXPECT(try_colors(half << 1, 0) == -1 && errno == EDQUOT);
+	EXPECT(nr_colors() == limit && stat_of("taken") == (long)limit);
+	/* What it keeps is not more than before. */
+	MUST(try_colors(half, CAMC_SHARE));
+	MUST(try_colors(half >> 1, 0));
+	MUST(try_colors(half >> 1 << 1, 0));
+	EXPECT(try_colors(half << 2, 0) == -1 && errno == EDQUOT);
+	clear_colors();
+	MUST(try_colors(half << limit, 0));
 }
 
 static void drop_capability(unsigned int capability)
@@ -1443,6 +1465,8 @@ static void test_cgroup(void)
 	MUST(seteuid(0));
 	EXPECT(write(fd, "auto 2", 6) == -1 && errno == EDQUOT);
 	MUST(write(fd, "auto 1", 6));
+	/* its only one is given back at once, for another */
+	MUST(write(fd, "5", 1));
 	close(fd);
 	MUST(chmod(CGROUP "/memory.colors", 0644));
 	MUST(put(CGROUP "/memory.colors", "auto 2"));
