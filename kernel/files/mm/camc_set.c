@@ -128,14 +128,21 @@ static bool camc_may_have(const struct camc_set *set, unsigned int color,
 	return set->flags & CAMC_SHARE && !(set->limited && alone);
 }
 
-/* Add @nr colors of the set's node that the fewest sets have. O(colors), with CAMC_SHARE * sets */
+/*
+ * Add @nr colors of the set's node that the fewest sets have, those of the old one first: they have
+ * the task's pages, and no more are taken until it is given back. O(colors), with CAMC_SHARE * sets
+ */
 static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_set *old)
 {
-	unsigned int color, users, level = 0, next;
+	unsigned int i, color, users, level = 0, next, all = camc_map->nr_colors;
 
 	for (; nr; level = next) {
 		next = UINT_MAX;
-		for (color = 0; nr && color < camc_map->nr_colors; color++) {
+		/* twice: what the old one has, then all else */
+		for (i = old ? 0 : all; nr && i < 2 * all; i++) {
+			color = i % all;
+			if (old && test_bit(color, old->colors) != (i < all))
+				continue;
 			if (!camc_total(color, set->nid) || !camc_may_have(set, color, old))
 				continue;
 			users = camc_others(color, old);

@@ -544,6 +544,31 @@ static void test_taken(void)
 	MUST(try_color(3, 0));
 }
 
+/* Whoever has some, and asks for a number of them, keeps those that it may keep. */
+static void test_kept(void)
+{
+	struct camc_policy policy;
+
+	on_node = 0;
+	MUST(try_colors(1 << 3 | 1 << 9, 0));
+	set_auto(1, 0);
+	get_policy(&policy);
+	EXPECT(policy.colors[0] == 1 << 3);
+	MUST(try_colors(1 << 9, 0));
+	set_auto(3, CAMC_SHARE);
+	get_policy(&policy);
+	EXPECT(policy.colors[0] == (1 << 9 | 1 << 0 | 1 << 1));
+	set_auto(BANKS, 0);
+	EXPECT(nr_colors() == BANKS);
+	clear_colors();
+	/* with all that the limit allows, too */
+	MUST(setresuid(65534, 65534, 65534));
+	MUST(try_colors(((1ull << BANKS / 2) - 1) << BANKS / 2, 0));
+	set_auto(BANKS / 2, 0);
+	get_policy(&policy);
+	EXPECT(policy.colors[0] == ((1ull << BANKS / 2) - 1) << BANKS / 2);
+}
+
 /* A process has a color, until it is killed. */
 static pid_t hold_color(unsigned int color, unsigned int flags)
 {
@@ -3355,6 +3380,7 @@ static const struct {
 	{ test_errors, "wrong policies are refused and change nothing" },
 	{ test_unused, "what a call has no use for is refused" },
 	{ test_taken, "a color that somebody has is not given again" },
+	{ test_kept, "who asks for a number of colors keeps its own" },
 	{ test_share, "who is not privileged shares with those that share" },
 	{ test_limit, "unprivileged tasks have no more colors than the limit" },
 	{ test_limit_set, "root without the capability does not change the limit" },
