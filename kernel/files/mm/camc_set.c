@@ -428,8 +428,10 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 }
 
 /*
- * khugepaged has to leave the process alone: the kernel's threads have no colors. Who borrows the
- * address space of his parent until execve() must not change it, and gets no huge page meanwhile.
+ * khugepaged has to leave the process alone: the kernel's threads have no colors. This comes before
+ * the colors do, or what the task touches first may be a huge page by then. It stays, whatever
+ * comes of the colors: another thread may rely on it. Who borrows the address space of his parent
+ * until execve() must not change it, and gets no huge page meanwhile.
  */
 static void camc_disable_thp(struct mm_struct *mm)
 {
@@ -575,9 +577,9 @@ static long camc_set_current(struct camc_policy *policy, void __user *user)
 		camc_set_put(set);
 		return -EFAULT;
 	}
-	camc_change(current, set);
 	if (current->mm)
 		camc_disable_thp(current->mm);
+	camc_change(current, set);
 	return 0;
 }
 
@@ -649,6 +651,7 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 		set = camc_set_create(&policy, old, camc_limited());
 		if (IS_ERR(set))
 			return PTR_ERR(set);
+		camc_disable_thp(current->mm);
 	}
 	camc_attach(current, set);
 	if (len)
@@ -659,8 +662,6 @@ unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long p
 	} else {
 		current->camc_failed = false;
 		current->camc_borrowed = false;
-		if (set)
-			camc_disable_thp(current->mm);
 	}
 	if (old)
 		camc_set_put(old);

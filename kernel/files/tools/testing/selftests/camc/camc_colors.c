@@ -1289,6 +1289,19 @@ static void test_unmerge(void)
 	EXPECT(pfn_at(pagemap, at) != pfn_at(pagemap, at + size - page));
 }
 
+/* They are disabled before there are colors: also if these go again, since the mapping fails. */
+static void test_huge_mmap(void)
+{
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	EXPECT(mmap((void *)(CAMC_MMAP_ON + BANKS * nodes + 1), page, PROT_READ | PROT_CAMC,
+		    MAP_PRIVATE, -1, 0) == MAP_FAILED && errno == EBUSY);
+	EXPECT(!thp_is_disabled());
+	EXPECT(mmap((void *)(CAMC_MMAP_ON + 1), page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
+	       MAP_FAILED && errno == EBADF);
+	EXPECT(thp_is_disabled() && nr_colors() == 0);
+}
+
 static void test_mmap(void)
 {
 	char *at = mmap((void *)(CAMC_MMAP_ON + 2), some(), PROT_READ | PROT_WRITE | PROT_CAMC,
@@ -3395,6 +3408,7 @@ static const struct {
 	{ test_huge_inherited, "a process that is not colored inherits no lack of huge pages" },
 	{ test_huge_race, "a child inherits it, whatever its parent's threads do meanwhile" },
 	{ test_huge_vfork, "a vforked child that takes colors leaves its parent huge pages" },
+	{ test_huge_mmap, "mmap() disables huge pages before it colors a task" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
 	{ test_merged_meanwhile, "KSM keeps pages whose color is taken while it scans" },
