@@ -23,7 +23,6 @@
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/coredump.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -430,12 +429,14 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 /*
  * khugepaged has to leave the process alone: the kernel's threads have no colors. This comes before
  * the colors do, or what the task touches first may be a huge page by then. It stays, whatever
- * comes of the colors: another thread may rely on it. Who borrows the address space of his parent
- * until execve() must not change it, and gets no huge page meanwhile.
+ * comes of the colors: another thread may rely on it. Who borrows the address space of another one
+ * until execve() must not change it, unless nobody else is left there, and gets no huge page
+ * meanwhile. in_vfork() does not know all of these: not his threads, nor who was made for the
+ * parent's parent (CLONE_PARENT).
  */
 static void camc_disable_thp(struct mm_struct *mm)
 {
-	if (in_vfork(current))
+	if (current->camc_vforked && atomic_read(&mm->mm_users) > 1)
 		return;
 	mmap_write_lock(mm);
 	/* Both at once: mm_init() reads them without the lock. */
@@ -447,16 +448,20 @@ static void camc_disable_thp(struct mm_struct *mm)
 /*
  * Of a parent that has no huge pages for its colors alone, only a child that will have them, too,
  * inherits that: at once, since khugepaged may see the new address space before fork() is done.
- * execve() begins without.
+ * execve() begins without. What is disabled without the bit is the program's own wish.
  */
 unsigned long __camc_mm_flags(const struct task_struct *task, unsigned long flags)
 {
 	bool colored = task != current && task->camc && task->camc->flags & CAMC_FORK;
+	bool ours = flags & BIT(MMF_CAMC_NO_THP);
 
 	flags = mmf_init_flags(flags);
-	if (colored)
-		return flags | BIT(MMF_DISABLE_THP) | BIT(MMF_CAMC_NO_THP);
-	return flags & ~BIT(MMF_DISABLE_THP);
+	/* The bit, too: MMF_INIT_MASK is an int that is negative, and has all from 31 on. */
+	if (ours)
+		flags &= ~(BIT(MMF_DISABLE_THP) | BIT(MMF_CAMC_NO_THP));
+	if (colored && !(flags & BIT(MMF_DISABLE_THP)))
+		flags |= BIT(MMF_DISABLE_THP) | BIT(MMF_CAMC_NO_THP);
+	return flags;
 }
 
 /* Where fork cannot fail any more. A child by vfork() shares until execve(), as a thread does. */
@@ -468,6 +473,11 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags)
 		set = NULL;
 	if (!(clone_flags & CLONE_THREAD))
 		child->camc_borrowed = set && !(set->flags & CAMC_FORK);
+	/* Else the same: a thread of his is where he is. */
+	if (!(clone_flags & CLONE_VM))
+		child->camc_vforked = false;
+	else if (clone_flags & CLONE_VFORK && !(clone_flags & CLONE_THREAD))
+		child->camc_vforked = true;
 	if (set)
 		refcount_inc(&set->ref);
 	camc_attach(child, set);

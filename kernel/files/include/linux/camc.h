@@ -184,11 +184,12 @@ static inline vm_fault_t camc_fault(vm_fault_t fault)
 
 /*
  * Those of a new address space that @task, the current one or its child, gets, by the current
- * one's, which others may change meanwhile: they are looked at once.
+ * one's, which others may change meanwhile: they are looked at once. A colored child by vfork() has
+ * left those of its parent as they were: its own children are not to inherit that.
  */
 static inline unsigned long camc_mm_flags(const struct task_struct *task, unsigned long flags)
 {
-	if (flags & BIT(MMF_CAMC_NO_THP))
+	if (flags & BIT(MMF_CAMC_NO_THP) || unlikely(current->camc && current->camc_vforked))
 		return __camc_mm_flags(task, flags);
 	return mmf_init_flags(flags);
 }
@@ -213,6 +214,7 @@ static inline bool camc_exec_begin(void)
 
 static inline void camc_exec(void)
 {
+	current->camc_vforked = false;
 	if (unlikely(current->camc))
 		__camc_exec();
 }

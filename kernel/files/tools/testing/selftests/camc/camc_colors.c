@@ -1092,6 +1092,83 @@ static void test_huge_vfork(void)
 	unlink("/tmp/camc/inspected");
 }
 
+static int takes_itself(void *arg)
+{
+	(void)arg;
+	return try_auto(1, CAMC_EXEC) ? 2 : 0;
+}
+
+static int thread_takes(void *done)
+{
+	__atomic_store_n((int *)done, try_auto(1, CAMC_EXEC) ? -1 : 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* The C library takes who calls it for his parent: so no thread of its. */
+static int takes_by_thread(void *stack)
+{
+	int done = 0;
+
+	if (clone(thread_takes, (char *)stack - MIB(1) / 2,
+		  CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, &done) < 0)
+		return 3;
+	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return done != 1;
+}
+
+/* Its own child has an address space of its own. */
+static int takes_and_forks(void *arg)
+{
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	if (try_auto(1, CAMC_FORK))
+		return 4;
+	pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (!pid)
+		_exit(nr_colors() != 1 || !thp_is_disabled());
+	return waitpid(pid, &status, 0) != pid || status ? 5 : 0;
+}
+
+/* Whoever is in another's address space until execve(), and not only his child's first thread */
+static void test_huge_clone(void)
+{
+	static const struct {
+		int (*fn)(void *stack);
+		int flags;
+	} ways[] = {
+		{ takes_itself, CLONE_PARENT },
+		{ takes_by_thread, 0 },
+		{ takes_and_forks, 0 },
+	};
+	size_t i;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	for (i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		/* whose child is ours, if it says so */
+		pid_t pid = MUST(fork());
+
+		if (!pid) {
+			char *stack = room(MIB(1)) + MIB(1);
+
+			MUST(clone(ways[i].fn, stack,
+				   CLONE_VM | CLONE_VFORK | SIGCHLD | ways[i].flags, stack));
+			if (thp_is_disabled())
+				fail("the parent has no huge pages after way %zu", i);
+			EXPECT(nr_colors() == 0);
+			if (!(ways[i].flags & CLONE_PARENT))
+				CHILD_OK(-1);
+			_exit(0);
+		}
+		CHILD_OK(-1);
+		if (ways[i].flags & CLONE_PARENT)
+			CHILD_OK(-1);
+	}
+}
+
 /* Who has no colors makes no huge page of what he shares with a task that has some. */
 static void test_huge_shared(void)
 {
@@ -3408,6 +3485,7 @@ static const struct {
 	{ test_huge_inherited, "a process that is not colored inherits no lack of huge pages" },
 	{ test_huge_race, "a child inherits it, whatever its parent's threads do meanwhile" },
 	{ test_huge_vfork, "a vforked child that takes colors leaves its parent huge pages" },
+	{ test_huge_clone, "whoever is in another's memory until execve() leaves it huge pages" },
 	{ test_huge_mmap, "mmap() disables huge pages before it colors a task" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
