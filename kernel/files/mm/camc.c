@@ -919,7 +919,9 @@ void __camc_free_folios(struct folio_batch *folios)
 
 /*
  * Where a page of a taken color is to be moved, so that it keeps its color. NULL: any
- * page will do, since there is none of the color, or nobody has it.
+ * page will do, since there is none of the color, or nobody has it. It does: who pins the page for
+ * long, or takes memory offline, fails if it cannot be moved. So the caller asks again, without
+ * colors, whether or not the task has some.
  */
 struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nodemask_t *nodes)
 {

@@ -2447,6 +2447,37 @@ static void test_pressure(void)
 	EXPECT(!failed && !exhausted);
 }
 
+/*
+ * Who is at the end of its colors can pin what it has, though that may not stay where it is: it is
+ * moved to any page. Those that are touched first are of the movable zone.
+ */
+static void test_pinned_moved(void)
+{
+	struct io_uring_params params = { };
+	size_t size = MIB(1);
+	struct iovec vec = { .iov_base = room(MIB(1024)), .iov_len = size };
+	int ring = syscall(__NR_io_uring_setup, 4, &params), failed;
+	struct count count;
+	long lost;
+
+	if (ring < 0)
+		skip("no io_uring");
+	if (!field_of("Movable", "managed"))
+		skip("no zone of movable memory");
+	set_auto(1, CAMC_STRICT);
+	EXPECT(touch_to_the_end(vec.iov_base, MIB(1024)) > 2 * size / page);
+	signal(SIGBUS, SIG_DFL);
+	lost = stat_of("lost");
+	failed = syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1);
+	lost = stat_of("lost") - lost;
+	count = count_pages(vec.iov_base, size);
+	munmap((char *)vec.iov_base + size, size);
+	printf("# %ld found no page of the color; then %lu had it, %lu others\n", lost, count.right,
+	       count.wrong);
+	EXPECT(!failed && lost && count.wrong && count.wrong + count.right == size / page);
+	close(ring);
+}
+
 /* Events of a process that have these words; the second may be NULL */
 static unsigned int count_events(pid_t pid, const char *word, const char *another)
 {
@@ -3505,6 +3536,7 @@ static const struct {
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
 	{ test_pinned_end, "who cannot pin pages at the end of its colors searches once" },
+	{ test_pinned_moved, "who is at the end of its colors can pin what it has" },
 	{ test_strict_core, "the core of such a task is whole" },
 	{ test_strict_exit, "who waits for a thread that ends at its end is told" },
 	{ test_strict_zram, "who has used up his colors can write to zram" },
