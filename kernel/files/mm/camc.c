@@ -1070,6 +1070,20 @@ void camc_drain(struct zone *zone)
 		camc_drain_colors(NULL);
 }
 
+/*
+ * All of a node: it is free memory, and others already look for some. Reclaim of the whole node
+ * begins with it: the shrinker is asked only where reclaim comes to the root of the memory cgroups.
+ * Next to nothing if there are none, else bounded by what is there. May sleep.
+ */
+void __camc_drain_node(int nid)
+{
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		if (zone_to_nid(zone) == nid && camc_nr_free_zone(zone))
+			camc_drain(zone);
+}
+
 static unsigned long camc_shrink_count(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	return camc_nr_free_node(sc->nid) ?: SHRINK_EMPTY;
@@ -1078,12 +1092,8 @@ static unsigned long camc_shrink_count(struct shrinker *shrinker, struct shrink_
 static unsigned long camc_shrink_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	unsigned long before = camc_nr_free_node(sc->nid), after;
-	struct zone *zone;
 
-	/* All of it: it is free memory, and others already look for some. */
-	for_each_populated_zone(zone)
-		if (zone_to_nid(zone) == sc->nid)
-			camc_drain(zone);
+	__camc_drain_node(sc->nid);
 	after = camc_nr_free_node(sc->nid);
 	return before > after ? before - after : SHRINK_STOP;
 }

@@ -61,6 +61,7 @@
 #define BOOST		"/proc/sys/vm/watermark_boost_factor"
 #define RESERVE		"/proc/sys/vm/lowmem_reserve_ratio"
 #define CORE_PATTERN	"/proc/sys/kernel/core_pattern"
+#define LRU_GEN		"/sys/kernel/mm/lru_gen/enabled"
 #define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
 
 /* Two nodes at most; the second one begins at this frame number. */
@@ -2493,6 +2494,52 @@ static unsigned int count_events(pid_t pid, const char *word, const char *anothe
 	return count;
 }
 
+/* Somebody without colors, of whose frees none come to lists, has a group reclaim some memory. */
+static pid_t reclaim(const char *file)
+{
+	pid_t pid = MUST(fork());
+
+	if (!pid) {
+		put(file, "4K");
+		_exit(nr_colors() != 0);
+	}
+	CHILD_OK(pid);
+	return pid;
+}
+
+/*
+ * Who reclaims memory, in the least, has what is on lists first: he does not have to come to the
+ * shrinker for it, which is asked where the root group has its turn. On both LRUs, and not for the
+ * limit of a group.
+ */
+static void test_fill_reclaimed(void)
+{
+	static const char event[] = "mm_shrink_slab_start";
+	unsigned int drained, shrunk, vain;
+	pid_t pid;
+
+	if (access(CGROUPS "/memory.reclaim", F_OK))
+		skip("no memory cgroup");
+	for (unsigned int generations = 0; generations < 2; generations++) {
+		if (put(LRU_GEN, generations ? "y" : "n") < 0 && generations)
+			break;
+		set_auto(2, 0);
+		EXPECT(fill(2048) >= 2048 && stat_of("free") > 1900);
+		trace(event, "1");
+		MUST(put(TRACING "events/camc/camc_drain/enable", "1"));
+		vain = count_events(reclaim(CGROUP "/memory.reclaim"), "camc_drain", NULL);
+		pid = reclaim(CGROUPS "/memory.reclaim");
+		put(TRACING "events/camc/camc_drain/enable", "0");
+		drained = count_events(pid, "camc_drain", NULL);
+		shrunk = count_events(pid, event, "camc_shrink");
+		trace(event, "0");
+		printf("# %s: it drained %u times, the shrinker %u times; %ld are left\n",
+		       generations ? "generations" : "classic", drained, shrunk, stat_of("free"));
+		EXPECT(!vain && drained && !shrunk && stat_of("free") < 200);
+		clear_colors();
+	}
+}
+
 /* To the end of one color of node 1, while that node is short of memory */
 static void take_there(void)
 {
@@ -3454,6 +3501,7 @@ static struct {
 	{ .path = BOOST },
 	{ .path = RESERVE },
 	{ .path = CORE_PATTERN },
+	{ .path = LRU_GEN },
 };
 
 static void save_settings(void)
@@ -3552,6 +3600,7 @@ static const struct {
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
 	{ test_kswapd, "kswapd is woken in time, and where memory is short only" },
 	{ test_pressure, "pages that pressure brings back are still the task's" },
+	{ test_fill_reclaimed, "who reclaims memory has what is on color lists first" },
 	{ test_other_node, "memory is reclaimed where it is short only" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_spill_short, "a task gets one more color when memory is short, too" },
