@@ -2147,6 +2147,62 @@ static void test_read_ahead(void)
 	EXPECT(!spilled && !exhausted && got == 1 && nr_colors() == 2);
 }
 
+static int read_all(const char *path)
+{
+	static char buf[1 << 16];
+	int fd = open(path, O_RDONLY);
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		;
+	return n < 0;
+}
+
+/* How a program of the cgroup ends that reads a file */
+static int read_in_group(const char *path)
+{
+	pid_t pid;
+
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(put(CGROUP "/cgroup.procs", "0"));
+		execl("/tmp/camc/inspected", "inspected", "--read", path, NULL);
+		_exit(2);
+	}
+	return wait_for(pid);
+}
+
+/* A cgroup whose memory is bounded does not come to the end of its colors: its own cache goes. */
+static void test_cgroup_bounded(void)
+{
+	size_t share = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes * 2;
+	static const char path[] = TREE "/sparse";
+	int tree, fd, without, with;
+	long exhausted, after;
+	char bound[32];
+
+	if (access(CGROUP "/memory.colors", F_OK))
+		skip("no memory cgroup");
+	tree = make_tree();
+	fd = MUST(open(path, O_WRONLY | O_CREAT, 0600));
+	MUST(ftruncate(fd, share * 2));
+	close(fd);
+	copy_program("/tmp/camc/inspected");
+	MUST(put(CGROUP "/memory.colors", "4-5 strict"));
+	without = read_in_group(path);
+	snprintf(bound, sizeof(bound), "%zu", share / 2);
+	exhausted = stat_of("exhausted");
+	with = put(CGROUP "/memory.max", bound) < 0 ? -1 : read_in_group(path);
+	after = stat_of("exhausted");
+	put(CGROUP "/memory.max", "max");
+	put(CGROUP "/memory.colors", "none");
+	unlink("/tmp/camc/inspected");
+	remove_tree(tree);
+	printf("# it ended with %#x without a bound, with %#x below one\n", without, with);
+	EXPECT(without && !with && after == exhausted);
+}
+
 /* A task at its end, which tries again and again, leaves alone what others have collected. */
 static void test_others(void)
 {
@@ -3595,6 +3651,7 @@ static const struct {
 	{ test_garbage, "who has used up his colors can collect garbage of f2fs" },
 	{ test_spill_blocks, "no color is taken for blocks of ext4" },
 	{ test_read_ahead, "no color is taken for what is read ahead" },
+	{ test_cgroup_bounded, "a bound of memory keeps a cgroup from the end of its colors" },
 	{ test_strict_call, "a system call of such a task fails" },
 	{ test_others, "such a task leaves alone what others have collected" },
 	{ test_elsewhere, "no memory is reclaimed where there is none of the colors" },
@@ -3680,6 +3737,8 @@ int main(int argc, char **argv)
 		return thp_is_disabled() != atoi(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "--wait"))
 		return pause();
+	if (argc == 3 && !strcmp(argv[1], "--read"))
+		return read_all(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "--has")) {
 		struct camc_policy policy;
 
