@@ -139,8 +139,10 @@ static int camc_choose(struct camc_set *set, unsigned int nr, const struct camc_
 		next = UINT_MAX;
 		/* twice: what the old one has, then all else */
 		for (i = old ? 0 : all; nr && i < 2 * all; i++) {
+			bool own = i < all;
+
 			color = i % all;
-			if (old && test_bit(color, old->colors) != (i < all))
+			if (old && test_bit(color, old->colors) != own)
 				continue;
 			if (!camc_total(color, set->nid) || !camc_may_have(set, color, old))
 				continue;

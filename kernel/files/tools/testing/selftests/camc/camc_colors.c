@@ -656,6 +656,7 @@ static void test_limit(void)
 	MUST(setresuid(65534, 65534, 65534));
 	EXPECT(try_auto(limit + 1, 0) == -1 && (errno == EDQUOT || nodes > 1));
 	set_auto(BANKS / 2, 0);
+	clear_colors();
 	/* Until others have taken the place of its colors it has both, for as long as it likes. */
 	MUST(try_colors(half, 0));
 	EXPECT(try_colors(half << limit, 0) == -1 && errno == EDQUOT);
