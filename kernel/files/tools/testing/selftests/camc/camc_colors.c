@@ -570,8 +570,8 @@ static void test_kept(void)
 	EXPECT(policy.colors[0] == ((1ull << BANKS / 2) - 1) << BANKS / 2);
 }
 
-/* A process has a color, until it is killed. */
-static pid_t hold_color(unsigned int color, unsigned int flags)
+/* A process has colors, of bits 0 to 63, until it is killed. */
+static pid_t hold_colors(uint64_t colors, unsigned int flags)
 {
 	char byte = 0;
 	int up[2];
@@ -581,7 +581,7 @@ static pid_t hold_color(unsigned int color, unsigned int flags)
 	pid = MUST(fork());
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		MUST(try_color(color, flags));
+		MUST(try_colors(colors, flags));
 		MUST(write(up[1], &byte, 1));
 		for (;;)
 			pause();
@@ -590,6 +590,11 @@ static pid_t hold_color(unsigned int color, unsigned int flags)
 	close(up[0]);
 	close(up[1]);
 	return pid;
+}
+
+static pid_t hold_color(unsigned int color, unsigned int flags)
+{
+	return hold_colors(1ull << color, flags);
 }
 
 static void release_color(pid_t pid)
@@ -1373,7 +1378,7 @@ static void test_huge_mmap(void)
 {
 	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
 		skip("no THP");
-	EXPECT(mmap((void *)(CAMC_MMAP_ON + BANKS * nodes + 1), page, PROT_READ | PROT_CAMC,
+	EXPECT(mmap((void *)(CAMC_MMAP_ON + BANKS * nodes + 1ul), page, PROT_READ | PROT_CAMC,
 		    MAP_PRIVATE, -1, 0) == MAP_FAILED && errno == EBUSY);
 	EXPECT(!thp_is_disabled());
 	EXPECT(mmap((void *)(CAMC_MMAP_ON + 1), page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
@@ -2394,17 +2399,18 @@ static pid_t hold_up_kswapd(void)
 	return pid;
 }
 
-/* A field of a zone of node 0, or (NULL) of the last one that is not movable, in pages */
-static long field_of(const char *which, const char *what)
+/* A field of a zone of a node, or (NULL) of the last one that is not movable, in pages */
+static long node_zone_field(int node, const char *which, const char *what)
 {
 	FILE *file = fopen("/proc/zoneinfo", "r");
 	char line[256], zone[32], word[32];
 	bool here = false;
 	long nr, value = 0;
+	int seen;
 
 	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "Node %*d, zone %31s", zone) == 1)
-			here = !strncmp(line, "Node 0,", 7) &&
+		if (sscanf(line, "Node %d, zone %31s", &seen, zone) == 2)
+			here = seen == node &&
 			       (which ? !strcmp(zone, which) :
 				strcmp(zone, "Movable") && strcmp(zone, "Device"));
 		else if (here && sscanf(line, " %31s %ld", word, &nr) == 2 &&
@@ -2413,6 +2419,11 @@ static long field_of(const char *which, const char *what)
 	}
 	fclose(file);
 	return value;
+}
+
+static long field_of(const char *which, const char *what)
+{
+	return node_zone_field(0, which, what);
 }
 
 static long zone_field(const char *what)
@@ -2761,6 +2772,93 @@ static void test_spill_short(void)
 	kill(hog, SIGKILL);
 	wait_for(hog);
 	EXPECT(own == 1 && !failed && killed == 1 && nr_colors() == 2);
+}
+
+/* Pins pages, one at a time, until that fails or the task has one more color. */
+static void pin_pages(int ring, char *at, int most)
+{
+	for (int i = 0; i < most && nr_colors() == 1 && !pin(ring, at + i * page); i++)
+		MUST(syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL, 0));
+}
+
+/* Fills a node with cache that can be dropped, of a file that has no blocks. */
+static void fill_with_cache(int node, const char *path)
+{
+	int fd = MUST(open(path, O_WRONLY | O_CREAT, 0600));
+	unsigned long mask = 1ul << node;
+	pid_t pid;
+
+	MUST(ftruncate(fd, node_field(node, "MemFree") * 1024 + MIB(64)));
+	close(fd);
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(syscall(__NR_set_mempolicy, 2 /* MPOL_BIND */, &mask, 64));
+		_exit(read_all(path));
+	}
+	CHILD_OK(pid);
+}
+
+/*
+ * Colors are left on one node only, which is short of memory, but not of cache: that goes for one
+ * more color, and not if the task may have none. Nobody else wakes kswapd, which has made room
+ * before the watermarks are raised. Pinned pages are of one zone alone.
+ */
+static void test_spill_node(void)
+{
+	static const char event[] = "mm_vmscan_lru_shrink_inactive";
+	struct io_uring_params params = { };
+	int ring = syscall(__NR_io_uring_setup, 4, &params), tree;
+	unsigned int strict, own, others;
+	struct camc_policy policy;
+	long limit, free, min;
+	char *buf, *at, text[32];
+	pid_t holder;
+
+	if (ring < 0)
+		skip("no io_uring");
+	if (nodes < 2)
+		skip("one node only");
+	trace(event, "0");
+	tree = make_tree();
+	fill_with_cache(1, TREE "/sparse");
+	holder = hold_colors((1 << BANKS) - 2, 0);
+	/* All that it needs at its end is its own, and what pins pages has done so once. */
+	limit = number(MIN_FREE);
+	min = node_zone_field(1, NULL, "min");
+	touch_stack();
+	MUST(mlockall(MCL_CURRENT));
+	at = room(MIB(1024));
+	buf = room(1024 * page);
+	pin_once(ring, buf);
+	MUST(try_color(0, CAMC_STRICT));
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	pin_pages(ring, buf + page, 512);
+	/* a little less is free than has to be */
+	free = node_zone_field(1, NULL, "nr_free_pages");
+	snprintf(text, sizeof(text), "%ld", limit * (free + 128) / min + 8);
+	MUST(put(MIN_FREE, text));
+	min = node_zone_field(1, NULL, "min");
+	trace(event, "1");
+	pin_pages(ring, buf + 600 * page, 4);
+	strict = count_events(getpid(), event, NULL);
+	set_flags(0);
+	pin_pages(ring, buf + 700 * page, 256);
+	own = count_events(getpid(), event, "nid=1 ");
+	others = count_events(getpid(), event, "nid=0 ");
+	trace(event, "0");
+	snprintf(text, sizeof(text), "%ld", limit);
+	put(MIN_FREE, text);
+	get_policy(&policy);
+	munmap(at, MIB(1));
+	release_color(holder);
+	remove_tree(tree);
+	printf("# %ld pages were free, with a mark of %ld; %u colors\n", free, min,
+	       policy.nr_colors);
+	printf("# its pages were looked at %u times, of the other node %u times, if strict %u\n",
+	       own, others, strict);
+	EXPECT(free < min && policy.nr_colors == 2 && policy.colors[0] >> BANKS);
+	EXPECT(!strict && !others);
 }
 
 static void *thread_spills(void *at)
@@ -3662,6 +3760,7 @@ static const struct {
 	{ test_other_node, "memory is reclaimed where it is short only" },
 	{ test_spill, "a task gets one more color, and another" },
 	{ test_spill_short, "a task gets one more color when memory is short, too" },
+	{ test_spill_node, "one more color is one of a node that is short of memory, too" },
 	{ test_spill_threads, "threads of one set get one more color together" },
 	{ test_trace, "what happens to colors is traced" },
 	{ test_swap, "swapped pages come back in the colors" },
