@@ -1401,7 +1401,7 @@ static void test_mmap(void)
 	       errno == EINVAL);
 	EXPECT(mmap((void *)CAMC_MMAP_ON, 0, PROT_CAMC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == 0);
 	EXPECT(nr_colors() == 1);
-	/* What fails changes nothing, and no address is overwritten. */
+	/* What fails changes no color, and no address is overwritten. */
 	EXPECT(mmap((void *)(CAMC_MMAP_ON + 2), page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
 	       MAP_FAILED && errno == EBADF);
 	EXPECT(mmap((void *)CAMC_MMAP_OFF, page, PROT_READ | PROT_CAMC, MAP_PRIVATE, -1, 0) ==
@@ -2182,15 +2182,17 @@ static int read_in_group(const char *path)
 /* A cgroup whose memory is bounded does not come to the end of its colors: its own cache goes. */
 static void test_cgroup_bounded(void)
 {
-	size_t share = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes * 2;
 	static const char path[] = TREE "/sparse";
 	int tree, fd, without, with;
 	long exhausted, after;
 	char bound[32];
+	size_t share;
 
 	if (access(CGROUP "/memory.colors", F_OK))
 		skip("no memory cgroup");
+	/* which drops the caches */
 	tree = make_tree();
+	share = (size_t)field("/proc/meminfo", "MemFree:") * 1024 / BANKS / nodes * 2;
 	fd = MUST(open(path, O_WRONLY | O_CREAT, 0600));
 	MUST(ftruncate(fd, share * 2));
 	close(fd);
@@ -2348,6 +2350,12 @@ static void give_up(pid_t pid, int node)
 #define TRACING "/sys/kernel/tracing/"
 #define VMSCAN TRACING "events/vmscan/"
 
+/* It is empty when it is opened so; what is written to it is ignored. */
+static void empty_trace(void)
+{
+	close(MUST(open(TRACING "trace", O_WRONLY | O_TRUNC)));
+}
+
 static void trace(const char *event, const char *on)
 {
 	char path[128];
@@ -2356,7 +2364,7 @@ static void trace(const char *event, const char *on)
 	snprintf(path, sizeof(path), VMSCAN "%s/enable", event);
 	if (access(path, F_OK))
 		skip("no events of reclaim");
-	put(TRACING "trace", "");
+	empty_trace();
 	MUST(put(path, on));
 }
 
@@ -2902,7 +2910,7 @@ static void test_trace(void)
 
 	if (access(TRACING "events/camc", F_OK))
 		skip("no tracefs at " TRACING);
-	MUST(put(TRACING "trace", ""));
+	empty_trace();
 	MUST(put(TRACING "events/camc/enable", "1"));
 	for (unsigned int flags = 0; flags <= CAMC_STRICT; flags += CAMC_STRICT) {
 		pid_t pid = MUST(fork());
