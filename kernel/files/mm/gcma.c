@@ -447,7 +447,7 @@ bool gcma_take_frame(struct gcma *g, u32 frame)
  * frames and then lives on its own; the rest is for all others, but for what is read
  * again as fast as memory: that takes free frames, or those of its kind.
  */
-static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
+static __always_inline long __gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 {
 	bool share = gcma_offer(g, list);
 	long frame = -1;
@@ -468,6 +468,11 @@ static long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
 	if (frame < 0)
 		gcma_count(g, admit ? GCMA_refused_busy : GCMA_refused_admission, 1);
 	return frame;
+}
+
+static noinline long gcma_take(struct gcma *g, enum gcma_list list, bool admit)
+{
+	return __gcma_take(g, list, admit);
 }
 
 /* ------ invalidation that does not wait ------------------------------- */
@@ -662,7 +667,8 @@ gcma_copy_page(struct gcma *g, enum gcma_list list, bool admit, struct address_s
 	long frame;
 
 	spin_lock_irqsave(&g->lock, flags);
-	frame = gcma_take(g, list, admit);
+	/* A call is a good part of what it takes, beside writing to swap it is nothing. */
+	frame = swap ? gcma_take(g, list, admit) : __gcma_take(g, list, admit);
 	if (frame >= 0)
 		entry = __gcma_own(g, frame, list, mapping, index, copies, swap);
 	spin_unlock_irqrestore(&g->lock, flags);
