@@ -915,8 +915,8 @@ static __always_inline void *gcma_fill_page(struct address_space *mapping,
 	if (!i)
 		*shadow = f->shadow;
 	/*
-	 * A poisoned frame takes its data with it: read the disk. If it is not the first page
-	 * of a large folio, the folio may be a miss once more: see __gcma_load_end().
+	 * A poisoned frame takes its data with it: read the disk. Of a large folio the others
+	 * are dropped, and no misses.
 	 */
 	if (PageHWPoison(pfn_to_page(gcma_pfn(g, frame))) || !gcma_enter(g, frame)) {
 		gcma_count(g, GCMA_misses, 1);
@@ -1019,6 +1019,32 @@ void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index)
 	gcma_note_loss(g, gcma_hash(mapping, index));
 }
 
+/*
+ * Readahead is about to add a large folio: count what is lost of it page by page, as pages are
+ * offered and loaded. Nothing if one is resident, for then smaller folios are added instead. Who
+ * owns a tenant may be about to load it.
+ */
+static void gcma_miss_large(struct address_space *mapping, pgoff_t first, pgoff_t last)
+{
+	XA_STATE(xas, &mapping->i_pages, first);
+	struct gcma *g;
+	void *entry;
+	u32 frame;
+
+	guard(rcu)();
+	xas_for_each(&xas, entry, last)
+		if (!xas_retry(&xas, entry) && !xa_is_value(entry))
+			return;
+	xas_set(&xas, first);
+	xas_for_each(&xas, entry, last) {
+		if (xas_retry(&xas, entry) || !gcma_is_tenant(entry))
+			continue;
+		g = gcma_rd_entry(entry, &frame);
+		if (!gcma_is_of(g, frame, entry) || gcma_revoked(g, frame))
+			gcma_miss(entry, mapping, xas.xa_index);
+	}
+}
+
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 			pgoff_t index, gfp_t gfp, const void *hint)
 {
@@ -1030,9 +1056,11 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	if (!mapping_tenants(mapping))
 		return NULL;
 	gcma_passed_last(folio); /* that was another one, if any */
-	if (absent && nr == 1)
+	if (nr > 1 && (absent || over))
+		gcma_miss_large(mapping, index, index + nr - 1);
+	if (absent)
 		return NULL;
-	if (!over && !absent && !(gfp & __GFP_WRITE) && !folio->private &&
+	if (!over && !(gfp & __GFP_WRITE) && !folio->private &&
 	    nr <= 1UL << GCMA_MAX_ORDER)
 		filled = gcma_fill(mapping, folio, index, &shadow);
 	if (filled) {
@@ -1045,11 +1073,6 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 	if (over || nr > 1)
 		xa_for_each_range(&mapping->i_pages, i, entry, index, index + nr - 1) {
 			if (!gcma_is_tenant(entry))
-				continue;
-			/* One by one: so they are offered, and so the others are loaded. */
-			if (nr > 1 && !(gfp & __GFP_WRITE) && !__gcma_alive(entry))
-				gcma_miss(entry, mapping, i);
-			if (absent)
 				continue;
 			own = gcma_latest(entry, &later, &file);
 			shadow = own && !later ? own : shadow;
@@ -1092,6 +1115,7 @@ bool __gcma_load_end(void *filled, struct folio *folio, void **entry, int added,
 	}
 	gcma_put_all(filled, loaded ? GCMA_loads : GCMA_dropped);
 	if (!loaded && !added && gcma_is_tenant(*entry)) {
+		/* Of a large one they were counted before: see gcma_miss_large(). */
 		if (!(gfp & __GFP_WRITE) && !shadow && !folio_test_large(folio))
 			gcma_miss(*entry, folio->mapping, folio->index);
 		*entry = shadow ?: __gcma_shadow(*entry, !gcma_is_swap(folio->mapping));

@@ -132,7 +132,7 @@ static inline bool gcma_admit(struct gcma *g, enum gcma_admission rule, unsigned
 static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 {
 	if (rule == GCMA_ADMIT_HARDLY)
-		/* Snapshots of numbers that change; a primary may have those that were never filled. */
+		/* Snapshots of numbers; a primary may have those that were never filled. */
 		return data_race(g->unused && g->len[GCMA_FREE_LIST]) && !gcma_is_losing(g);
 	/* So are these. */
 	return data_race(g->len[GCMA_FREE_LIST] > (gcma_is_losing(g) ? g->unfilled : 0));

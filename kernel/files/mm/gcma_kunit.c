@@ -2514,6 +2514,22 @@ static void __init gcma_test_one_visit(struct kunit *test)
 	KUNIT_EXPECT_GE(test, g->hits[GCMA_HOT_SAMPLE], hits / 4);
 }
 
+/* As readahead adds a large folio where it saw no tenant. */
+static int kunit_add_ahead(struct gcma_kunit *k, pgoff_t index, unsigned int order)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, order);
+	int ret;
+
+	gcma_load_hint(folio, GCMA_AHEAD_READ);
+	/* usual: no other bit of the place is set */
+	clear_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately);
+	ret = filemap_add_folio(&k->inode.i_data, folio, index, GFP_KERNEL);
+	if (!ret)
+		folio_end_read(folio, true);
+	folio_put(folio);
+	return ret;
+}
+
 /* What comes back too late is what was recycled, not what never comes back. */
 static void __init gcma_test_lost(struct kunit *test)
 {
@@ -2539,18 +2555,35 @@ static void __init gcma_test_lost(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
 		KUNIT_EXPECT_EQ(test, g->lost[lists[i]], 1);
 	}
-	/* of a folio, all that were evicted: each counts when it is offered, and when it is loaded */
+	/* of a large folio each that is lost: each counts when it is offered, and loaded */
 	if (IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE)) {
 		pgoff_t index = kunit_index(k, GCMA_ALWAYS);
+		struct folio *folio;
+		unsigned long frame;
+		void *entry;
 
 		for (i = 0; i < 8; i++)
 			KUNIT_EXPECT_TRUE(test, kunit_evict(k, index + i, 1));
 		kunit_take(k, 0, KUNIT_PAGES);
 		kunit_release(k, 0, KUNIT_PAGES);
 		i = gcma_counter(g, GCMA_misses);
-		folio_put(kunit_add_large(k, index, 3, 9));
-		KUNIT_EXPECT_EQ(test, g->lost[GCMA_ALWAYS], 1 + 8);
-		KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_misses), i + 8);
+		/* but not yet while one is there, for then it is read otherwise */
+		folio = kunit_read(k, index + 5, 1);
+		KUNIT_EXPECT_EQ(test, g->lost[GCMA_ALWAYS], 1 + 1);
+		KUNIT_EXPECT_EQ(test, kunit_add_ahead(k, index, 3), -EEXIST);
+		KUNIT_EXPECT_EQ(test, g->lost[GCMA_ALWAYS], 1 + 1);
+		folio_put(folio);
+		kunit_forget(k, index + 5);
+		/* nor those that are there, or that another reader is about to load */
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index + 5, 1));
+		KUNIT_EXPECT_TRUE(test, kunit_evict(k, index + 6, 1));
+		entry = kunit_slot(k, index + 6);
+		frame = kunit_frame(k, index + 6);
+		KUNIT_ASSERT_TRUE(test, kunit_claim(entry));
+		KUNIT_EXPECT_EQ(test, kunit_add_ahead(k, index, 3), 0);
+		gcma_put(g, frame, GCMA_dropped);
+		KUNIT_EXPECT_EQ(test, g->lost[GCMA_ALWAYS], 1 + 1 + 6);
+		KUNIT_EXPECT_EQ(test, gcma_counter(g, GCMA_misses), i + 1 + 6);
 	}
 	/* and in the end no more than fade away in some windows: hot pages are never offered */
 	for (i = 0; i < 100 * GCMA_WINDOW; i++)

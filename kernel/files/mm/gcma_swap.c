@@ -45,15 +45,22 @@ void *__gcma_swap_load(struct folio *folio, swp_entry_t entry)
 {
 	struct address_space *mapping = swap_address_space(entry);
 	pgoff_t index = swap_cache_index(entry);
+	long nr = folio_nr_pages(folio), i;
 	void *shadow = NULL, *there, *filled;
 
 	if (gcma_dirty_load(mapping, folio, index, &shadow))
 		return shadow;
+	/* Before those that are left are dropped; each counts, as each is offered */
+	for (i = 0; nr > 1 && i < nr; i++) {
+		there = xa_load(&mapping->i_pages, index + i);
+		if (gcma_is_tenant(there) && !gcma_alive(there))
+			gcma_miss(there, mapping, index + i);
+	}
 	filled = gcma_fill(mapping, folio, index, &shadow);
 	if (filled) {
 		folio_mark_uptodate(folio);
 		gcma_put_all(filled, GCMA_loads);
-	} else if (!shadow) {
+	} else if (!shadow && nr == 1) {
 		there = xa_load(&mapping->i_pages, index);
 		if (gcma_is_tenant(there) && !gcma_alive(there))
 			gcma_miss(there, mapping, index);

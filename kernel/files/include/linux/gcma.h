@@ -247,8 +247,8 @@ static inline void gcma_load_hint(struct folio *folio, enum gcma_ahead ahead)
  * A large folio is filled if all its pages have tenants, as gcma_ahead() tells.
  *
  * Context: process context, no spinlock held; does not sleep, allocates nothing.
- * Cost: a look at the slot; if there is a tenant, O(pages of @folio), preemption is off
- * for one page copy at a time.
+ * Cost: a look at the slot; if there is a tenant, or @folio is large, O(pages of @folio),
+ * preemption is off for one page copy at a time.
  * Return: what has to stand in the first slot when @folio is added, also in
  * @folio->private. If it was not filled, the shadow of a tenant that is dropped, or NULL.
  */
@@ -261,7 +261,8 @@ static inline void *gcma_load_begin(struct address_space *mapping,
 		return NULL;
 	if (hint == GCMA_ABSENT || hint == GCMA_OVER)
 		folio->private = NULL;
-	return hint == GCMA_ABSENT &&
+	/* Of a large one dead tenants are counted before they are replaced. */
+	return hint == GCMA_ABSENT && !folio_test_large(folio) &&
 	       !test_bit(folio_pfn(folio) % GCMA_PASSED, gcma_passed_lately) ?
 	       NULL : __gcma_load_begin(mapping, folio, index, gfp, hint);
 }
