@@ -1157,8 +1157,10 @@ static bool gcma_is_clear(struct xarray *pages, pgoff_t index, unsigned int orde
 	if (order > XA_CHUNK_SHIFT)
 		return false;
 	guard(rcu)();
-	return !xas_load(&xas) &&
-	       (!xas_is_node(&xas) || xas.xa_node->shift || !data_race(xas.xa_node->nr_values));
+	if (xas_load(&xas))
+		return false;
+	/* A snapshot: shadows and tenants come and go. */
+	return !xas_is_node(&xas) || xas.xa_node->shift || !data_race(xas.xa_node->nr_values);
 }
 
 enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t index,
