@@ -1020,17 +1020,38 @@ void gcma_miss(void *entry, const struct address_space *mapping, pgoff_t index)
 }
 
 /*
+ * Is no shadow and no tenant about where a folio of @order will be? Nodes count what is no
+ * pointer, which is a fifth of what it takes to look at each slot.
+ */
+static bool gcma_is_clear(struct xarray *pages, pgoff_t index, unsigned int order)
+{
+	XA_STATE(xas, pages, index);
+
+	if (order > XA_CHUNK_SHIFT)
+		return false;
+	guard(rcu)();
+	if (xas_load(&xas))
+		return false;
+	/* A snapshot: shadows and tenants come and go. */
+	return !xas_is_node(&xas) || xas.xa_node->shift || !data_race(xas.xa_node->nr_values);
+}
+
+/*
  * Readahead is about to add a large folio: count what is lost of it page by page, as pages are
  * offered and loaded. Nothing if one is resident, for then smaller folios are added instead. Who
  * owns a tenant may be about to load it.
  */
-static void gcma_miss_large(struct address_space *mapping, pgoff_t first, pgoff_t last)
+static void gcma_miss_large(struct address_space *mapping, struct folio *folio, pgoff_t first)
 {
+	pgoff_t last = first + folio_nr_pages(folio) - 1;
 	XA_STATE(xas, &mapping->i_pages, first);
 	struct gcma *g;
 	void *entry;
 	u32 frame;
 
+	/* A stream: empty slots are looked at one by one, too. */
+	if (gcma_is_clear(&mapping->i_pages, first, folio_order(folio)))
+		return;
 	guard(rcu)();
 	xas_for_each(&xas, entry, last)
 		if (!xas_retry(&xas, entry) && !xa_is_value(entry))
@@ -1057,7 +1078,7 @@ void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 		return NULL;
 	gcma_passed_last(folio); /* that was another one, if any */
 	if (nr > 1 && (absent || over))
-		gcma_miss_large(mapping, index, index + nr - 1);
+		gcma_miss_large(mapping, folio, index);
 	if (absent)
 		return NULL;
 	if (!over && !(gfp & __GFP_WRITE) && !folio->private &&
@@ -1144,23 +1165,6 @@ static bool gcma_run_is_last(struct xarray *pages, pgoff_t index, unsigned long 
 		return true;
 	entry = xa_load(pages, index + run);
 	return entry && !xa_is_value(entry);
-}
-
-/*
- * Is no shadow and no tenant about where a folio of @order will be? Nodes count what is no
- * pointer, which is a fifth of what it takes to look at each slot.
- */
-static bool gcma_is_clear(struct xarray *pages, pgoff_t index, unsigned int order)
-{
-	XA_STATE(xas, pages, index);
-
-	if (order > XA_CHUNK_SHIFT)
-		return false;
-	guard(rcu)();
-	if (xas_load(&xas))
-		return false;
-	/* A snapshot: shadows and tenants come and go. */
-	return !xas_is_node(&xas) || xas.xa_node->shift || !data_race(xas.xa_node->nr_values);
 }
 
 enum gcma_ahead __gcma_ahead(const struct readahead_control *ractl, pgoff_t index,
