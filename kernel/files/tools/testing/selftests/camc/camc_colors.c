@@ -2826,6 +2826,8 @@ static void test_spill_node(void)
 		skip("no io_uring");
 	if (nodes < 2)
 		skip("one node only");
+	if (!node_zone_field(1, NULL, "min"))
+		skip("the other node has movable memory only");
 	trace(event, "0");
 	tree = make_tree();
 	fill_with_cache(1, TREE "/sparse");
