@@ -119,5 +119,10 @@ def swapped(kernels: Kernels) -> Outcome:
             ),
         ],
         [],
-        {"swapped-reads": reads, "swapped-writes": writes, "swapped-writes-avoided": dirty},
+        {
+            "swapped-reads": reads,
+            "swapped-writes": writes,
+            "swapped-instructions": loads.worst(measured, loads.instructions),
+            "swapped-writes-avoided": dirty,
+        },
     )

@@ -886,7 +886,7 @@ static void unmapped_in_part(void)
 static void large_loads(void)
 {
 	unsigned int nr = KIB(kind->kib) / page_size;
-	unsigned long loads;
+	unsigned long loads, misses, taken;
 
 	memory_swapped(1);
 	for (unsigned int i = 0; i < pages; i += nr) {
@@ -901,11 +901,18 @@ static void large_loads(void)
 	memory_check();
 	loads_expect(0);
 
-	/* Some of its tenants are gone: it is read. */
+	/* Some of its tenants are gone: it is read, and each of them is missed. */
 	memory_write(0, pages, 2);
 	swap_out();
+	taken = counter("tenants_swap");
 	take(false);
+	taken -= counter("tenants_swap");
+	misses = counter("misses");
 	memory_check();
+	misses = counter("misses") - misses;
+	/* not all that were taken need be of this process */
+	if (!taken || misses < taken / 2 || misses > taken)
+		fail("of %lu tenants that a primary took %lu were missed", taken, misses);
 	give_back();
 }
 
