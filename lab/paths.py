@@ -16,8 +16,10 @@ MB = 1_000_000
 
 
 def cache() -> Path:
-    """The cache folder, made if missing: $GCMA_CACHE, else ~/.cache/gcma."""
-    folder = Path(os.environ.get("GCMA_CACHE") or Path.home() / ".cache/gcma")
+    """The cache folder, made if missing: $GCMA_CACHE, else gcma beside the user's other caches."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    # as make and cmake need it, which run elsewhere
+    folder = Path(os.environ.get("GCMA_CACHE") or Path(caches) / "gcma").absolute()
     if re.search(r"[\s:]", str(folder)):
         raise LabError(
             f"the kernel's make takes no blanks and colons: {folder!s} cannot be the cache"
