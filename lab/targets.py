@@ -4,8 +4,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import LabError
-
 
 @dataclass(frozen=True)
 class Linux:
@@ -89,9 +87,3 @@ X86_64 = Target(
 
 TARGETS = {target.name: target for target in (X86_64,)}
 DEFAULT = X86_64
-
-
-def find(name: str) -> Target:
-    if name not in TARGETS:
-        raise LabError(f"unknown target {name}: choose one of {', '.join(TARGETS)}")
-    return TARGETS[name]

@@ -14,7 +14,6 @@ from tests.camc.machine import GIB, PAGE, STATS, Machine
 MAP = "map some\nregion 0-40000000\nbank 2000\nbank 1000\n"  # four colors, page by page
 STRICT, FORK, EXEC, SHARE, AUTO = (1 << bit for bit in range(5))  # of <linux/camc.h>
 SET, FILL = "1", "4"
-LOCAL = -1
 
 
 @pytest.fixture
