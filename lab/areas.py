@@ -74,7 +74,7 @@ def _area(folder: Path) -> AreaStatus:
 
 
 def _text(path: Path) -> str | None:
-    return path.read_text().strip() if path.exists() else None
+    return path.read_text(errors="replace").strip() if path.exists() else None
 
 
 def _number(path: Path) -> int | None:

@@ -5,10 +5,12 @@ Results go to stdout, progress to stderr.
 """
 
 import argparse
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -55,9 +57,32 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    top = parser()
+    args, unknown = top.parse_known_args(argv)
+    if unknown:
+        hint = ""
+        if getattr(args, "command", None):
+            hint = ": what is the COMMAND's own comes after --, with the COMMAND"
+        top.error(f"unrecognized arguments: {shlex.join(unknown)}{hint}")
+    return args
+
+
 def main(argv: Sequence[str]) -> int:
     """Run one command; every error a user can cause is one line."""
-    args = parser().parse_args(argv)
+    try:
+        status = _main(argv)
+        print(end="", flush=True)
+        return status
+    except BrokenPipeError:  # who reads it has seen enough, as `head` has: of what is left, too
+        with suppress(OSError):
+            pipe = sys.stdout.fileno()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), pipe)
+        return 1
+
+
+def _main(argv: Sequence[str]) -> int:
+    args = _parsed(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # children must not outlive us
     console.Settings.verbose = args.verbose
     try:
@@ -71,6 +96,8 @@ def main(argv: Sequence[str]) -> int:
         print(f"gcma: {error.message}", file=sys.stderr)
         if error.detail:
             print(error.detail, file=sys.stderr)
+    except BrokenPipeError:
+        raise
     except OSError as error:  # a full disk, a folder that is not ours
         where = f"{error.filename}: " if error.filename else ""
         print(f"gcma: {where}{error.strerror or error}", file=sys.stderr)

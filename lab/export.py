@@ -24,8 +24,7 @@ DATE = "2026-01-01T00:00:00+0000"  # fixed, so that the same series gives the sa
 def export(base: Tree, series: Series, target: Path, only: Sequence[str] = ()) -> list[Path]:
     """Write NNNN-subject.patch files to `target` and return them; `only` names systems."""
     chosen = selected(series, only)
-    if target.exists() and any(target.glob("*.patch")):
-        raise LabError(f"{target} already holds patches: choose an empty folder")
+    check_place(target)
     with tempfile.TemporaryDirectory(prefix="gcma-export-") as name:
         repo = Path(name)
         _start(repo, base, series)
@@ -37,6 +36,14 @@ def export(base: Tree, series: Series, target: Path, only: Sequence[str] = ()) -
         target.mkdir(parents=True, exist_ok=True)
         mails = _git(repo, "format-patch", "--no-signature", "-o", str(target.resolve()), "base")
     return [Path(line) for line in mails.splitlines()]
+
+
+def check_place(target: Path) -> None:
+    """Refuse, before the work, a folder that mails cannot or should not be written to."""
+    if target.exists() and not target.is_dir():
+        raise LabError(f"{target} is no folder: name one for the mails")
+    if any(target.glob("*.patch")):
+        raise LabError(f"{target} already holds patches: choose an empty folder")
 
 
 def selected(series: Series, only: Sequence[str] = ()) -> Series:

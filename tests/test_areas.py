@@ -140,6 +140,9 @@ def test_nonsense_in_a_file_is_named(sysfs: Path) -> None:
     (sysfs / "reserved/stores").write_text("many\n")
     with pytest.raises(LabError, match="reserved/stores holds 'many'"):
         areas.read(sysfs)
+    (sysfs / "reserved/stores").write_bytes(b"\xff\n")
+    with pytest.raises(LabError, match="reserved/stores holds"):
+        areas.read(sysfs)
 
 
 def test_top_draws_over_what_it_drew(

@@ -55,6 +55,8 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("build fast", "unknown flavour fast"),
         ("test --only everything", "unknown part everything"),
         ("export --only gcma,nothing /tmp/x", "unknown system nothing: choose of reserve, gcma"),
+        ("export --only , /tmp/x", "unknown system : choose of reserve, gcma"),
+        ("export /dev/null", "/dev/null is no folder"),
         ("eval size --json /nonexistent/size.json", "is there a folder /nonexistent"),
         ("eval size --json /tmp", "cannot write /tmp: it is a folder"),
         ("demo --output /dev/null", "/dev/null: File exists"),
@@ -63,6 +65,8 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("compactfit tune a.cftrace --memory lots", "'lots' is not a size in bytes"),
         ("compactfit tune a.cftrace --memory 0", "'0' is not a size in bytes"),
         ("status --sysfs /nonexistent", "/nonexistent does not exist"),
+        ("top --interval -1", "an interval of -1 s"),
+        ("top --interval nan", "an interval of nan s"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -136,6 +140,43 @@ def test_no_root_and_no_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup.shutil, "which", lambda _: None)
     with pytest.raises(LabError, match="no root and no sudo: as root, run: apt-get install fio"):
         setup.root_prefix("apt-get install fio")
+
+
+def test_options_of_a_command_come_after_dashes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["run", "ls", "-l"])
+    error = capsys.readouterr().err
+    assert "unrecognized arguments: -l: what is the COMMAND's own comes after --" in error
+    with pytest.raises(SystemExit):
+        cli.main(["build", "-l"])
+    assert "after --" not in capsys.readouterr().err
+
+
+def test_mails_are_refused_before_the_work_where_there_are_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "0001-a.patch").touch()
+    assert cli.main(["export", str(tmp_path)]) == 1
+    assert "already holds patches" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "reserved").mkdir()
+    command = [sys.executable, "-u", "-m", "lab", "status", "--sysfs", str(tmp_path)]
+    there, gone = os.pipe()
+    os.close(there)
+    with os.fdopen(gone, "wb") as stdout:
+        answer = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
+    assert (answer.returncode, answer.stderr) == (1, b"")
+
+
+def test_cache_is_the_same_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GCMA_CACHE", "there")
+    assert paths.cache() == tmp_path / "there"
+    monkeypatch.delenv("GCMA_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert paths.cache() == tmp_path / "caches/gcma"
 
 
 def test_recorded_command_keeps_its_options() -> None:

@@ -192,10 +192,6 @@ def test_a_figure_that_was_to_be_measured_and_was_not_misses() -> None:
     assert verdicts == ["FAILS", "holds", "not taken", "not taken", "not taken", "not taken"]
 
 
-def test_what_is_promised_can_be_taken() -> None:
-    assert {promise.eval for promise in figures.read()} <= set(evals.EVALS)
-
-
 def test_a_figure_that_misses_says_why() -> None:
     slow = figures.Promise("slow", "time", "s", "sample", "lower", must=1, why="two copies")
     for value, text in ((2.0, "time. Why not: two copies"), (1.0, "time"), (None, "time")):
@@ -255,7 +251,7 @@ def test_result_is_written_though_nobody_reads_the_tables(
     monkeypatch.setattr(present, "show", gone)
     assert cli.main(["eval", "size", "--json", str(tmp_path / "r.json")]) == 1
     assert results.parse((tmp_path / "r.json").read_text()) == sample()
-    assert "Broken pipe" in capsys.readouterr().err
+    assert capsys.readouterr().err == ""
 
 
 def test_report_replaces_no_file_that_is_not_one(

@@ -24,8 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    only = [name for name in args.only.split(",") if name]
+    only = [name.strip() for name in args.only.split(",")] if args.only else []
     systems.with_needs(only)
+    export.check_place(Path(args.folder))
     setup.install_packages()
     base = source.pristine(targets.DEFAULT.linux, paths.cache())
     series = source.read_series(paths.KERNEL)

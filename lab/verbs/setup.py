@@ -5,7 +5,7 @@ import argparse
 
 from lab import console, paths, setup, source
 from lab.targets import TARGETS
-from lab.verbs import add_json
+from lab.verbs import add_json, print_json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,9 +13,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(function=run, locked=True)
 
 
-def run(_: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     setup.install_packages()
-    for linux in {target.linux for target in TARGETS.values()}:
-        tree = source.pristine(linux, paths.cache())
-        console.say(f"ready: Linux {tree.release} in {paths.cache()}")
+    trees = [
+        source.pristine(linux, paths.cache())
+        for linux in dict.fromkeys(target.linux for target in TARGETS.values())
+    ]
+    if args.json:
+        print_json([{"release": tree.release, "path": str(tree.path)} for tree in trees])
+    else:
+        for tree in trees:
+            console.say(f"ready: Linux {tree.release} in {paths.cache()}")
     return 0

@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 from lab import areas
+from lab.errors import LabError
 from lab.verbs import status
+
+LONGEST = 86_400  # seconds
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +19,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if not 0 < args.interval <= LONGEST:  # nan is not either
+        raise LabError(f"an interval of {args.interval:g} s: write 0.5, or 10")
     if args.json or not sys.stdout.isatty():
         return status.run(args)
     areas.watch(Path(args.sysfs), args.interval)
