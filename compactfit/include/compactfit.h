@@ -378,6 +378,7 @@ static inline void *cf_deref(const struct cf_heap *heap, cf_handle handle, size_
  *
  * The paper's dereference() there: two loads more than a plain pointer costs, nothing checked. What
  * is contiguous ends at the next multiple of @block_size. Not for objects larger than a page.
+ * Where CF_DEBUG is defined it is checked, as cf_deref() is.
  * Return: the address.
  */
 static inline void *cf_deref_nonmoving(const struct cf_heap *heap, cf_handle handle, size_t offset,
@@ -400,7 +401,7 @@ static inline void *cf_deref_nonmoving(const struct cf_heap *heap, cf_handle han
  * @heap: the heap
  * @handle: the object
  * @offset: of the byte in the object
- * @length: set to the bytes from there that are contiguous; may be NULL
+ * @length: set to the bytes from there that are contiguous, to 0 if there are none; may be NULL
  *
  * Constant time.
  * Return: the address; NULL if the handle is stale or @offset beyond the object.

@@ -7,6 +7,10 @@
 #ifndef COMPACTFIT_HPP
 #define COMPACTFIT_HPP
 
+#if __cplusplus < 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG < 201703L)
+#error "compactfit.hpp needs C++17: compile with -std=c++17 or later"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <new>
