@@ -15,7 +15,7 @@ from lab.machine import Machine
 from lab.results import Cell, Run, Table
 
 NONE, MOVABLE, GCMA, MORE = "none", "movable", "gcma", "more memory"
-KERNEL_MIB = 62  # of a guest's memory, beside area, page cache and disk
+KERNEL_MIB = 62  # beside area, page cache and disk: kernel, initramfs, metadata
 PAGES = 256  # of a MiB
 # With memory cgroups the classic LRU goes by statistics that are two to four seconds old, which is
 # how long these jobs take: by chance a list is long enough for what is read again, or not.

@@ -2,7 +2,6 @@
 """The camc tool on a kernel, not on folders that stand for one; and what simulations are fed."""
 
 import json
-import os
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lab import boot, build, guests, measure, systems, workloads
+from lab import boot, guests, measure, systems, workloads
 from lab.build import Kernel
 from lab.dram import maps, recording
 from lab.dram.recording import HASHED, NODE_CPUS, NODES, Wanted
@@ -64,14 +63,6 @@ call check camc check $$
 call map camc map check /root/map
 call others camc check --map /root/map --colors 0-15 $$
 """
-
-
-@pytest.fixture(scope="module")
-def kernel() -> Kernel:
-    """What the test run has built, or, for pytest by hand, what is built now."""
-    flavour = os.environ.get("GCMA_TEST_FLAVOUR", "prod")
-    objects = os.environ.get("GCMA_TEST_OBJECTS")
-    return build.load(flavour, Path(objects)) if objects else build.build(flavour)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lab import measure, stats, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
+from lab.loads import KERNEL_MIB
 from lab.machine import Machine
 from lab.measure import BenchSample
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
@@ -22,7 +23,6 @@ REPETITIONS = 32
 SWAPPED_REPETITIONS = 8  # their costs hardly differ
 AREA_MIB = 256
 CACHE_MIB = 96  # about what is left beside the area
-KERNEL_MIB = 62
 FILES_MIB = 192
 PROCESSES = 4
 WORK_MIB = 64  # of each: with the files, more than the rest of memory and the area

@@ -12,13 +12,23 @@ from dataclasses import dataclass
 
 from lab import measure, workloads
 from lab.guests import Guest, Kernels, Output, run_all
-from lab.loads import CLASSIC, GCMA, GENERATIONS, MORE, MOVABLE, NONE, SWITCH, of_possible, ratio
+from lab.loads import (
+    CLASSIC,
+    GCMA,
+    GENERATIONS,
+    KERNEL_MIB,
+    MORE,
+    MOVABLE,
+    NONE,
+    SWITCH,
+    of_possible,
+    ratio,
+)
 from lab.machine import Machine
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
 AREA_MIB = 64
 CACHE_MIB = 64  # about what the page cache can have beside the area
-KERNEL_MIB = 62  # the rest: kernel, initramfs, metadata
 # larger than the page cache and the area together by a tenth
 FILES_MIB = (CACHE_MIB + AREA_MIB) * 11 // 10
 MEMORY_MIB = AREA_MIB + CACHE_MIB + KERNEL_MIB + FILES_MIB
