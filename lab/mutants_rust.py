@@ -9,12 +9,11 @@ because nothing compiles any more; a mutant that survives shows what no test loo
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import console, paths
+from lab import paths, process
 from lab.errors import LabError
 
 CRATE = paths.REPO / "compactfit/bindings/rust"
@@ -144,16 +143,8 @@ def run_all(folder: Path) -> Iterator[Verdict]:
 def _failures(crate: Path, tests: tuple[str, ...]) -> str:
     """What fails of the crate's tests; empty: nothing."""
     command = ["cargo", "test", "--locked", "--no-fail-fast", *tests]
-    console.show_command(command)
-    answer = subprocess.run(
-        command,
-        cwd=crate,
-        env={**os.environ, **PLAIN},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_SECONDS,
-    )
+    whole = {**os.environ, **PLAIN}
+    answer = process.run(command, check=False, cwd=crate, env=whole, timeout=LIMIT_SECONDS)
     if not answer.returncode:
         return ""
     failed = FAILED.findall(answer.stdout) or REFUSED.findall(answer.stderr)

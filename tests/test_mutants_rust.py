@@ -93,6 +93,13 @@ def test_a_mutant_is_killed_by_a_test_or_the_compiler_or_survives(cargo: Path) -
     assert (mutants_rust.CRATE / mutants_rust.MUTATED).read_text() == SYS
 
 
+def test_a_mutant_that_hangs_is_killed(cargo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(cargo, "cargo", "sleep 60")
+    monkeypatch.setattr(mutants_rust, "LIMIT_SECONDS", 0.1)
+    status = mutants_rust.process.TIMED_OUT
+    assert verdict("CF_OK is 1", cargo) == f"cargo test ends with status {status}"
+
+
 def test_tests_that_fail_anyway_kill_nothing(cargo: Path) -> None:
     tool(cargo, "cargo", "echo 'test always ... FAILED'; exit 101")
     with pytest.raises(LabError, match="fail before anything is changed: always"):
