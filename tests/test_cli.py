@@ -52,6 +52,7 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --timeout nan -- true", "a time limit of nan s"),
         ("run", "nothing to run"),
         ("run --flavour fast -- true", "unknown flavour fast"),
+        ("run --flavour nogcma -- true", "does not know the policy gcma: write --policy movable"),
         ("build fast", "unknown flavour fast"),
         ("test --only everything", "unknown part everything"),
         ("export --only gcma,nothing /tmp/x", "unknown system nothing: choose of reserve, gcma"),

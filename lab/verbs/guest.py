@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import flavours, machine, storage
+from lab import flavours, machine, storage, systems
 from lab.errors import LabError
 from lab.storage import FILESYSTEMS, MOUNT, Storage
 
@@ -48,7 +48,13 @@ def machine_of(args: argparse.Namespace) -> machine.Machine:
         nodes=args.numa,
     )
     wanted.check()
-    flavours.find(args.flavour)
+    flavour = flavours.find(args.flavour)
+    stock = args.policy == systems.STOCK
+    if not stock and not flavour.should_have(systems.offering(args.policy)):
+        raise LabError(
+            f"the {flavour.name} kernel does not know the policy {args.policy}: write --policy"
+            f" {systems.STOCK}, or choose another --flavour"
+        )
     return wanted
 
 
