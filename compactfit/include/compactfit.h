@@ -469,8 +469,8 @@ size_t cf_bound(struct cf_heap *heap, size_t size);
  * @heap: the heap
  *
  * A page; if it may have objects in pieces, as many pages as numbers of pages have room in the
- * block of a whole page: a quarter of the page size less 5 (64 MiB in all), in a non-moving heap
- * the block-frames of a page less 5. One page at least. Constant time.
+ * block of a whole page: a quarter of the page size less 5 (with pages of 16 KiB 64 MiB in all),
+ * in a non-moving heap the block-frames of a page less 5. One page at least. Constant time.
  * Return: its bytes.
  */
 size_t cf_max_size(const struct cf_heap *heap);
