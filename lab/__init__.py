@@ -21,7 +21,7 @@ LAYERS = (
     " selftests dram.model",
     "compactfit.steps compactfit.programs tenants loads dram.recording",
     "compactfit.replays tests rental dram.boards",
-    "trials rental_costs",
+    "trials rental_costs rental_anon",
     "reach",
     "mutants",
     "evals.alloc evals.alloc_cpus evals.allocators evals.both evals.camc_cost evals.camc_isolation"

@@ -46,6 +46,41 @@ NAMES = (
     " REM-Lazy, adaptive REM-AA."
 )
 
+# To have the whole area, and memory of programs
+STEPS = f"""\
+take() {{ # a movable area may have to be asked again
+	for try in $(seq 50); do
+		echo {AREA_PAGES} >{workloads.DEBUG}/alloc && return 0 || sleep 0.1
+	done
+	return 1
+}}
+hold() {{ # MIB
+	hog=
+	[ $1 != 0 ] || return 0
+	: >/tmp/held
+	rental hog $1 >/tmp/held &
+	hog=$!
+	until grep -q held /tmp/held; do kill -0 $hog; sleep 0.01; done
+}}
+let_go() {{
+	[ -z "$hog" ] || {{ kill $hog; wait $hog || true; }}
+}}
+"""
+
+# An image is rotated, its contrast stretched, and compressed: as much as memory allows at a time
+IMAGE_MIB = 30
+CONVERT_MIB = 3 * IMAGE_MIB  # of the disk
+CONVERT_TOOLS = ("pamflip", "pnmnorm", "pnmtojpeg")
+CONVERT = "sh /tmp/convert"
+PICTURE = f"""\
+export TMPDIR=/disk
+rental image /disk/in.ppm {IMAGE_MIB}
+cat >/tmp/convert <<'END'
+set -e -o pipefail
+pamflip -r90 -memsize=32 /disk/in.ppm | pnmnorm -quiet | pnmtojpeg >/disk/out.jpg
+END
+"""
+
 
 def card(content_mib: int) -> str:
     """A RAM disk for so much, as slow as a card, with room to spare, which takes no memory."""

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from lab import guests, loads, rental, rental_costs, workloads
+from lab import guests, loads, rental, rental_anon, rental_costs, workloads
 from lab.boot import BootResult
 from lab.build import Kernel
 from lab.errors import LabError
@@ -194,9 +194,27 @@ def beside(variant: str) -> dict[str, str]:
     return sections
 
 
+def anonymous() -> dict[str, str]:
+    """All of it is moved, a MiB a ms; of 80 MiB beside memory in use nothing, and one dies."""
+    sections = {}
+    for state, mib in rental_anon.CELLS:
+        for number in range(rental_anon.ROUNDS):
+            name = f"{state}, {mib}, {number}"
+            hard = (state, mib) == (rental_anon.HELD, 80)
+            sections[name] = "5000000000 0\n" if hard else f"{(mib + number) * 1_000_000} 1\n"
+            sections[f"vmstat before {name}"] = "pgmigrate_success 7\noom_kill 1\n"
+            moved = 7 if hard else 7 + mib * loads.PAGES
+            sections[f"vmstat after {name}"] = (
+                f"pgmigrate_success {moved}\noom_kill {1 + (hard and number == 2)}\n"
+            )
+    return sections
+
+
 def test_figures_of_returns(run: Callable[..., Outcome]) -> None:
     def printed(name: str) -> Sections:
         variant = name.partition(",")[0]
+        if "anonymous" in name:
+            return anonymous()
         return beside(variant) if "beside" in name else exact(variant, lost=3 * (variant == LAZY))
 
     outcome = run(rental_return, "rental_return", printed)
@@ -221,7 +239,11 @@ def test_figures_of_returns(run: Callable[..., Outcome]) -> None:
     assert [plot.title for plot in outcome.plots if plot.kind == "cdf"] == [
         *("Return under rndrd 100", "Return under rndrw 100"),
         *("Return under rndrw 100, 96 MiB held", "Return under rndrw 200"),
+        "Return under convert 100",
     ]
+    rows = outcome.tables[-1].rows
+    assert rows[0] == [rental_anon.FREE, 10, 10, 10, 11, 12, 0, 0]
+    assert rows[-1] == [rental_anon.HELD, 80, 0, 5000, 5000, 5000, 3, 1]
 
 
 def test_failures_with_dirty_pages_are_those_under_writes_or_beside_memory_in_use() -> None:
@@ -249,6 +271,12 @@ def test_a_return_that_is_missing_is_told() -> None:
     sections = beside(LAZY) | {"seqwr 200 0": "1 1\n"}
     with pytest.raises(LabError, match=f"1 of {rental_return.RETURNS} returns, seqwr 200"):
         rental_return.read_beside(output(LAZY, sections))
+
+
+def test_a_return_of_anonymous_memory_that_is_missing_is_told() -> None:
+    sections = anonymous() | {f"{rental_anon.READ}, 20, 1": "\n"}
+    with pytest.raises(LabError, match="no return of clean files, 20, 1"):
+        rental_anon.read(output(MOVABLE, sections))
 
 
 # Programs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What it takes to get lent memory back, and to lend it (paper Fig. 2, 5, 8).
+"""What it takes to get lent memory back, and to lend it (paper Fig. 2, 5a, 5b, 8).
 
 Exact guests: instructions of a return by what the area holds, of replacing a page before a write,
 of lending a frame; and how long returns take beside a load on the same CPU, as in the paper, with a
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lab import loads, rental, rental_costs, stats, workloads
+from lab import loads, rental, rental_anon, rental_costs, stats, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.loads import GCMA, MOVABLE
@@ -19,7 +19,7 @@ from lab.rental import ADAPTIVE, LAZY, VARIANTS, Return
 from lab.rental_costs import CLEAN, COUNTS, IDLE, LENT, MAPPED, PINNED, STATES_OF, Costs, Writes
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
-READS = "rndrd"
+READS, WRITES, CONVERT = "rndrd", ("rndrw", "seqwr"), "convert"
 RETURNS = 8
 BESIDE = (MOVABLE, *LENT, GCMA)
 SECONDS = 180  # of a guest on an idle core
@@ -27,7 +27,9 @@ SECONDS = 180  # of a guest on an idle core
 
 @dataclass(frozen=True)
 class Load:
-    """What runs beside returns: sysbench's name for it, of files of so many MiB."""
+    """What runs beside returns: sysbench's name for it, of files of so many MiB; or pictures are
+    converted while such files are read.
+    """
 
     name: str
     files_mib: int
@@ -45,18 +47,20 @@ class Load:
 
 # Files that fit into the memory beside the area; the same where less of it is free; more than that.
 # Loads that only read come first: nothing that is dirty is left for them.
-LOADS = tuple(
-    Load(name, *memory)
-    for name in (READS, "rndrw", "seqwr")
-    for memory in ((100,), (100, 96), (200,))
+LOADS = (
+    *(Load(name, *memory) for name in (READS, *WRITES) for memory in ((100,), (100, 96), (200,))),
+    Load(CONVERT, 100),
 )
 FILES_MIB = max(load.files_mib for load in LOADS)
+DISK_MIB = FILES_MIB + rental.CONVERT_MIB
 QUIET = LOADS[0]
 SCRIPT = f"""\
 {workloads.STEADY}
-{rental.card(FILES_MIB)}
+{rental.card(DISK_MIB)}
 @scheme@
 job fill /disk {FILES_MIB} 1 >/dev/null
+{rental.PICTURE}
+{rental.CONVERT} # once before, that the disk takes no memory later
 cell() {{ # LOAD FILES HELD
 	hog=
 	if [ $3 != 0 ]; then
@@ -65,18 +69,27 @@ cell() {{ # LOAD FILES HELD
 		hog=$!
 		while kill -0 $hog && ! grep -q held /tmp/held; do sleep 0.1; done
 	fi
-	job $1 /disk $2 2 0 >/dev/null &
+	: >/tmp/loading
+	if [ $1 = {CONVERT} ]; then
+		while [ -e /tmp/loading ]; do {rental.CONVERT}; done &
+	else
+		job $1 /disk $2 2 0 >/dev/null &
+	fi
 	loading=$!
 	snapshot "before $*"
 	section "$*"
 	rental returns {workloads.DEBUG} /disk/data $2 {rental.AREA_PAGES} {RETURNS} 3
 	snapshot "after $*"
-	kill $loading $hog || true  # one may have been killed for its memory
+	rm /tmp/loading # a picture is finished
+	[ $1 = {CONVERT} ] || kill $loading || true # one may have been killed for its memory
+	[ -z "$hog" ] || kill $hog || true
 	wait $loading $hog || true
 }}
 {"".join(f"cell {load.section}{chr(10)}" for load in LOADS)}\
 area end
 """
+
+DRAWN = (QUIET, *(load for load in LOADS if load.name in ("rndrw", CONVERT)))  # paper Fig. 8
 
 Returns = Mapping[Load, Sequence[Return]]
 Lends = Mapping[int, Sequence[tuple[float, float]]]  # as rental_costs.lending() reads them
@@ -86,9 +99,9 @@ def _guest(kernels: Kernels, variant: str) -> Guest:
     return Guest(
         f"{variant}, beside loads",
         kernels("prod"),
-        rental.machine(variant, FILES_MIB),
+        rental.machine(variant, DISK_MIB),
         SCRIPT.replace("@scheme@", VARIANTS[variant].script),
-        workloads.files("job", "rental", host=("mkfs.ext4",)),
+        workloads.files("job", "rental", host=("mkfs.ext4", *rental.CONVERT_TOOLS)),
     )
 
 
@@ -150,7 +163,7 @@ def values(
         "rental-writes-reads": max(
             loads.ratio(_median(lazy[load]), _median(lazy[reading[load]]))
             for load in LOADS
-            if load.name != READS
+            if load.name in WRITES
         ),
         "rental-clean": rental_costs.of_page(costs[LAZY], CLEAN),
         "rental-mapped": rental_costs.of_page(costs[LAZY], MAPPED),
@@ -327,7 +340,7 @@ def _exact_run(output: Output, costs: Costs) -> Run:
 
 
 def rental_return(kernels: Kernels) -> Outcome:
-    """what it takes to get lent memory back, and to lend it (rental paper Fig. 2, 5, 8)"""
+    """what it takes to get lent memory back, and to lend it (rental paper Fig. 2, 5a, 5b, 8)"""
     exact = run_all(
         "rental-return, costs",
         [rental_costs.guest(kernels, variant) for variant in STATES_OF],
@@ -335,6 +348,8 @@ def rental_return(kernels: Kernels) -> Outcome:
     )
     guests = {variant: _guest(kernels, variant) for variant in BESIDE}
     outputs = run_all("rental-return, beside loads", list(guests.values()), SECONDS)
+    anonymous = rental_anon.guest(kernels)
+    lent_to_all = run_all("rental-return, anonymous", [anonymous], rental_anon.SECONDS)
     loaded = {variant: outputs[guest.name] for variant, guest in guests.items()}
     for output in loaded.values():
         check_writers(output)
@@ -362,9 +377,10 @@ def rental_return(kernels: Kernels) -> Outcome:
             _write_table(writes),
             _lend_table(lends),
             _beside_table(beside, loaded),
+            rental_anon.table(rental_anon.read(lent_to_all[anonymous.name])),
         ],
         [
-            *(_cdf(beside, load) for load in LOADS if load.name == "rndrw" or load == QUIET),
+            *(_cdf(beside, load) for load in LOADS if load in DRAWN),
             _cost_plot(costs),
         ],
         {

@@ -76,25 +76,14 @@ for mib in {" ".join(map(str, GROW_SETS_MIB))}; do
 done
 """
 
-# An image is rotated, its contrast stretched, and compressed: as much as memory allows at a time
-IMAGE_MIB = 30
-CONVERT_TOOLS = ("pamflip", "pnmnorm", "pnmtojpeg")
-PICTURE = f"""\
-export TMPDIR=/disk
-rental image /disk/in.ppm {IMAGE_MIB}
-cat >/tmp/convert <<'END'
-set -e -o pipefail
-pamflip -r90 -memsize=32 /disk/in.ppm | pnmnorm -quiet | pnmtojpeg >/disk/out.jpg
-END
-"""
 CONVERT = f"""\
-{PICTURE}
+{rental.PICTURE}
 for held in {" ".join(map(str, PREALLOCATED))}; do
 	hold $held
 	rm -f /disk/out.jpg
 	sync
 	echo 1 >/proc/sys/vm/drop_caches
-	timed "convert {IMAGE_MIB} $held 1" sh /tmp/convert
+	timed "convert {rental.IMAGE_MIB} $held 1" {rental.CONVERT}
 	let_go
 done
 """
@@ -119,12 +108,12 @@ for mode in {" ".join(MODES)}; do
 	done
 done
 rm test_file.*
-{PICTURE}
+{rental.PICTURE}
 sync
 echo 1 >/proc/sys/vm/drop_caches
 cat /disk/in.ppm >/dev/null
 take
-timed "convert-returned {IMAGE_MIB} 0 1" sh /tmp/convert
+timed "convert-returned {rental.IMAGE_MIB} 0 1" {rental.CONVERT}
 echo {rental.AREA_PAGES} >{workloads.DEBUG}/free
 """
 
@@ -148,24 +137,7 @@ done
 """
 
 COMMON = f"""\
-take() {{ # a movable area may have to be asked again
-	for try in $(seq 50); do
-		echo {rental.AREA_PAGES} >{workloads.DEBUG}/alloc && return 0 || sleep 0.1
-	done
-	return 1
-}}
-hold() {{ # MIB
-	hog=
-	[ $1 != 0 ] || return 0
-	: >/tmp/held
-	rental hog $1 >/tmp/held &
-	hog=$!
-	until grep -q held /tmp/held; do sleep 0.01; done
-}}
-let_go() {{
-	[ -z "$hog" ] || {{ kill $hog; wait $hog || true; }}
-}}
-timed() {{ # NAME COMMAND...
+{rental.STEPS}timed() {{ # NAME COMMAND...
 	name=$1
 	shift
 	snapshot "before $name"
@@ -194,12 +166,12 @@ RETURNED_PART, OOM_PART = "returned", "OOM"
 PARTS = {
     FILE_IO_PART: Part(FILE_IO, sum(SETS_MIB), programs_mib=SYSBENCH_MIB, host=("sysbench",)),
     GROW_PART: Part(GROW, max(GROW_SETS_MIB)),
-    CONVERT_PART: Part(CONVERT, 3 * IMAGE_MIB, host=CONVERT_TOOLS),
+    CONVERT_PART: Part(CONVERT, rental.CONVERT_MIB, host=rental.CONVERT_TOOLS),
     RETURNED_PART: Part(
         RETURNED,
-        RETURNED_MIB + 3 * IMAGE_MIB,
+        RETURNED_MIB + rental.CONVERT_MIB,
         programs_mib=SYSBENCH_MIB,
-        host=("sysbench", *CONVERT_TOOLS),
+        host=("sysbench", *rental.CONVERT_TOOLS),
     ),
     OOM_PART: Part(OOM, OOM_FILE_MIB, OOM_VARIANTS),
 }
@@ -238,11 +210,11 @@ FILE_IO_JOBS = tuple(
     for mib in SETS_MIB
     for mode in MODES
 )
-CONVERT_JOBS = tuple(Job("convert", IMAGE_MIB, held, seeds=(1,)) for held in PREALLOCATED)
+CONVERT_JOBS = tuple(Job("convert", rental.IMAGE_MIB, held, seeds=(1,)) for held in PREALLOCATED)
 GROW_JOBS = tuple(Job("grow", mib, 0, requests=GROW_REQUESTS) for mib in GROW_SETS_MIB)
 RETURNED_JOBS = (
     *(Job(f"{mode}-returned", RETURNED_MIB, 0, requests=REQUESTS) for mode in MODES),
-    Job("convert-returned", IMAGE_MIB, 0, seeds=(1,)),
+    Job("convert-returned", rental.IMAGE_MIB, 0, seeds=(1,)),
 )
 JOBS = {
     FILE_IO_PART: FILE_IO_JOBS,
@@ -483,8 +455,8 @@ def rental_throughput(kernels: Kernels) -> Outcome:
                 f"{machine} sysbench: {REQUESTS:,} requests of 16 KiB, to files of so many MiB that"
                 " were read before, 3 reads to 2 writes in rndrw, beside so many MiB of memory that"
                 f" is held; mean of {len(SEEDS)} random sequences. convert: a picture of"
-                f" {IMAGE_MIB} MiB. Written: with what is dirty at the end. CPU: of the program"
-                f" itself. {rental.NAMES}",
+                f" {rental.IMAGE_MIB} MiB. Written: with what is dirty at the end. CPU: of the"
+                f" program itself. {rental.NAMES}",
             ),
             _copy_table(uses),
             _use_table(

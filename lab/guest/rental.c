@@ -17,6 +17,8 @@
  *	so many times: drop all clean cache, read MIB of FILE, but for a time only, which is longer
  *	at first, wait for a random time, have PAGES returned, and lend them again. "NS OK" each:
  *	the time until they are there, however often that is tried, and whether once was enough
+ * rental take DEBUG PAGES
+ *	have PAGES returned, and lend them again: "NS OK", as above
  * rental time COMMAND...	run it: "ns N" that it took, "cpu_us N" of CPU
  * rental hog MIB		use so much anonymous memory: "held", then sleep until killed
  * rental oom			use more and more until killed: "ns N" and "pages N"
@@ -404,6 +406,17 @@ static void returns(char **arg)
 	}
 }
 
+static void take_once(char **arg)
+{
+	unsigned long held = 0, ns;
+	int ok = 1;
+
+	ns = take(arg[0], number(arg[1]), &held, &ok);
+	if (held)
+		tell(arg[0], "free", held);
+	printf("%lu %d\n", ns, ok);
+}
+
 /* ------ beside other programs ------------------------------------------- */
 
 static int time_command(char **arg)
@@ -689,6 +702,8 @@ int main(int argc, char **argv)
 		write_all(arg);
 	else if (!strcmp(command, "returns") && argc == 8)
 		returns(arg);
+	else if (!strcmp(command, "take") && argc == 4)
+		take_once(arg);
 	else if (!strcmp(command, "time") && argc > 2)
 		return time_command(arg);
 	else if (!strcmp(command, "hog") && argc == 3)
