@@ -166,7 +166,7 @@ def program_names(folder: Path) -> list[str]:
 
 def _make(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     options = ["-s", "--no-print-directory", f"-j{os.cpu_count()}", "-C", str(folder)]
-    options.append(f"KHDR_INCLUDES=-I{paths.KERNEL}/files/include/uapi")
+    options.append(f'KHDR_INCLUDES=-I"{paths.KERNEL}/files/include/uapi"')
     return subprocess.run(["make", *options, *args], capture_output=True, text=True, check=False)
 
 

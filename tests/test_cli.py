@@ -51,6 +51,7 @@ def no_side_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --timeout 0 -- true", "a time limit of 0 s"),
         ("run --timeout nan -- true", "a time limit of nan s"),
         ("run", "nothing to run"),
+        ("run --disk 9999999G -- true", "the guest's storage needs"),
         ("run --flavour fast -- true", "unknown flavour fast"),
         ("run --flavour nogcma -- true", "does not know the policy gcma: write --policy movable"),
         ("build fast", "unknown flavour fast"),

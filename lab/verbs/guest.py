@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from lab import flavours, machine, storage, systems
+from lab import flavours, machine, paths, storage, systems
 from lab.errors import LabError
 from lab.storage import FILESYSTEMS, MOUNT, Storage
 
@@ -59,7 +59,12 @@ def machine_of(args: argparse.Namespace) -> machine.Machine:
 
 
 def storage_of(args: argparse.Namespace) -> Storage:
-    return storage.wanted(args.disk, args.swap)
+    """The disk and swap asked for, refused before anything is built if there is no room."""
+    wanted = storage.wanted(args.disk, args.swap)
+    room = wanted.disk_mib + wanted.swap_mib
+    if room:
+        paths.require_space(paths.cache(), room, "the guest's storage")
+    return wanted
 
 
 def share_of(args: argparse.Namespace) -> Path | None:
