@@ -7,8 +7,8 @@ A name stands for a module, or for all of a package that has no lines of its own
 
 LAYERS = (
     "errors",
-    "cpio ktap stats",
-    "paths console dram dram.timings",
+    "cpio kernellog stats",
+    "ktap paths console dram dram.timings",
     "lock process targets systems measure areas results skips dram.maps",
     "setup source figures plots mutants_rust flavours",
     "build export report",

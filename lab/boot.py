@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import console, cpio, paths, process
+from lab import console, cpio, kernellog, paths, process
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.machine import SHARE, SHARED, Machine
@@ -75,84 +75,12 @@ class BootResult:
         return self
 
 
-# The kernel's reports
-
-
-REPORT = re.compile(
-    r"Kernel panic - not syncing|\bBUG: |^WARNING: |Oops: |KASAN: |UBSAN: "
-    r"|INFO: (?:task .* blocked|possible|rcu.* stall)|general protection fault"
-    r"|possible (?:circular|recursive) locking|kernel BUG at |Unable to handle kernel "
-    r"|^BUG \S+ \("  # SLUB, of a slab cache
-    # lockdep looks at nothing from here on
-    r"|INFO: trying to register non-static key|turning off the locking correctness validator"
-)
-REPORT_LINES = 60
-STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?", flags=re.M)
-
-
-def stale_breakpoint(text: str) -> bool:
-    """Did a CPU trap on a breakpoint that is not in memory any more?
-
-    The kernel patches its code while other CPUs run it, with a breakpoint in between. QEMU before
-    8.1 does not lock a page against writers while it translates it, and may keep a translation
-    with the breakpoint for ever. The oops shows the code as it is in memory: a true breakpoint,
-    0xcc, would stand before the marked byte.
-    """
-    oops = re.search(r"Oops: int3: .*?Code: ([^\n]*)", text, flags=re.S)
-    before = re.search(r"(\w\w) <\w\w>", oops[1]) if oops else None
-    return before is not None and before[1] != "cc"
-
-
-STALL = re.compile(r"rcu_\w+ detected stalls on CPUs/tasks:\n(?P<cpus>.*?)\(detected by", re.S)
-STANDING = "a CPU of QEMU's stood still before the script began (an RCU stall)"
-BEGINS = "gcma: the script begins"  # in the log of a system guest
-# The first tick after a time without any came while the CPU ran a program.
-LATE_TICK = re.compile(
-    r"NMI backtrace for cpu \d+\nCPU: [^\n]*\nRIP: 0010:\w*(?:lapic|hpet|tick|clock|timer)\w*\+"
-    r"(?:(?!NMI backtrace|</TASK>).)*?asm_sysvec_apic_timer_interrupt[^\n]*\nRIP: 0033:",
-    re.S,
-)
-
-
-def standing_cpu(log: str) -> bool:
-    """Does RCU wait, before the script begins, for CPUs none of which runs the kernel?
-
-    RCU asks them with an NMI where they are, and the CPU that its own thread was on. A CPU that
-    hangs in the kernel answers with a trace, its interrupts off or not. One that does not answer
-    runs no instruction; one that idles is waited for only because an interrupt, which would have
-    woken it or RCU, never came; and so is one whose tick finds it in a program, where interrupts
-    are on. Timers and interrupts are QEMU's, and no patch of this project is in their way.
-    """
-    text = STAMP.sub("", log).partition(BEGINS)[0]
-    stall = STALL.search(text)
-    if stall is None:
-        return False
-    waited_for = set(re.findall(r"^rcu: \t(\d+)-", stall["cpus"], flags=re.M))
-    asked = set(re.findall(r"Sending NMI from CPU \d+ to CPUs (\d+):", text))
-    if stall["cpus"].count("(0 ticks this GP)") == len(waited_for):
-        text = LATE_TICK.sub("", text)
-    ran = re.search(r"NMI backtrace for cpu \d+\n|RIP: 0010:(?!\w*(?:idle|halt))", text)
-    return bool(waited_for) and waited_for <= asked and not ran
-
-
-# That time passed, and half of what a kernel waits before it reports that, in seconds
-HELD_UP = {r"rcu.* stall|INFO: task .* blocked": 60.0, r"soft lockup|stuck for": 10.0}
-
-
-def held_up(console: str) -> float | None:
-    """If a kernel reports nothing but that time passed, how long it is for that at the least."""
-    reports = [line for line in STAMP.sub("", console).splitlines() if REPORT.search(line)]
-    late = [
-        max((least for what, least in HELD_UP.items() if re.search(what, line)), default=None)
-        for line in reports
-    ]
-    least = [seconds for seconds in late if seconds is not None]
-    return max(least) if least and len(least) == len(late) else None
+# Whose mistake it was
 
 
 def paused(result: BootResult) -> bool:
     """Did the host itself stand still for what the kernel reports, and it reports nothing else?"""
-    least = held_up(result.console)
+    least = kernellog.held_up(result.console)
     return least is not None and result.pause >= least
 
 
@@ -165,28 +93,17 @@ def qemus_mistake(result: BootResult) -> str | None:
     that the kernel patches while it boots may be run half patched: an oops at an int3 that is
     gone, or a machine that is reset at once.
     """
-    if stale_breakpoint(result.console):
+    if kernellog.stale_breakpoint(result.console):
         return "QEMU ran code that is not there (an int3 oops)"
     if result.signal and result.signal != signal.SIGKILL:
         return f"QEMU died of signal {result.signal} ({signal.strsignal(result.signal)})"
-    if standing_cpu(result.console) and held_up(result.console):
-        return STANDING
+    if kernellog.standing_cpu(result.console) and kernellog.held_up(result.console):
+        return kernellog.STANDING
     if paused(result):
         return f"the host stood still for {result.pause:.0f} s"
     silent = result.status is None and not (result.panic or result.timed_out or result.signal)
     if silent and not result.began:
         return "the machine was reset while it booted, without a word in the log"
-    return None
-
-
-def find_report(text: str) -> str | None:
-    """The first panic, oops or warning of a kernel log, to its end trace or for 60 lines."""
-    lines = STAMP.sub("", text).splitlines()
-    for number, line in enumerate(lines):
-        if REPORT.search(line):
-            report = lines[number : number + REPORT_LINES]
-            ends = [i for i, text in enumerate(report) if "---[ end " in text]
-            return "\n".join(report[: ends[0] + 1] if ends else report)
     return None
 
 
@@ -316,7 +233,7 @@ def system(
     while True:
         result = _system(kernel, machine, script, share=share, timeout=timeout, listener=listener)
         mistake = qemus_mistake(result)
-        given_up = mistake == STANDING and mistake in mistakes
+        given_up = mistake == kernellog.STANDING and mistake in mistakes
         given_up |= result.began and not twice
         if not mistake or given_up or len(mistakes) == BOOTS - 1:
             return result
@@ -342,7 +259,7 @@ def _system(
             START.format(
                 cwd=shlex.quote(str(Path.cwd())),
                 cache=shlex.quote(str(paths.cache())),
-                begins=BEGINS,
+                begins=kernellog.BEGINS,
             )
         )
         qemu = folder / "qemu"
@@ -380,7 +297,7 @@ def _system(
             seconds=seconds,
             pause=pause,
             timed_out=timed_out,
-            panic=find_report(log),
+            panic=kernellog.find_report(log),
             signal=end - 128 if end > 128 else None,  # as a shell has it
             command=command,
         )
@@ -523,7 +440,7 @@ def _from_initramfs(
             seconds=seconds,
             pause=pause,
             timed_out=timed_out,
-            panic=find_report(text),
+            panic=kernellog.find_report(text),
             signal=-end if end < 0 else None,  # as Python has it
             command=command,
         )

@@ -14,8 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from lab import console, paths, process
-from lab.boot import STAMP, BootResult, find_report
+from lab.boot import BootResult
 from lab.build import Kernel
+from lab.kernellog import STAMP, find_report
 from lab.ktap import Case
 
 RULE = "=" * 60

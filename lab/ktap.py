@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lab.errors import LabError
+from lab.kernellog import STAMP
 
 RESULT = re.compile(r"(?P<indent> *)(?P<not>not )?ok (?P<number>\d+)(?: -)? ?(?P<rest>.*)")
 PLAN = re.compile(r"(?P<indent> *)1\.\.(?P<count>\d+)\b")
 DIRECTIVE = re.compile(
     r"^(?P<name>.*?)\s*# (?P<word>SKIP|XFAIL|TODO|TIMEOUT)\b ?(?P<why>.*)$", re.I
 )
-STAMP = re.compile(r"^(?:<\d>)?\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
 CONDITION = re.compile(r"#ifdef (?P<symbol>CONFIG_\w+)$")
 CASE = re.compile(r"\s*KUNIT_CASE\w*\((?P<name>\w+)")
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from threading import Event, Lock
 
 from lab import (
-    boot,
     build,
     console,
     flavours,
+    kernellog,
     ktap,
     paths,
     process,
@@ -476,7 +476,7 @@ def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) 
                 digest.update(f"{name}\0".encode() + series.files[name].read_bytes() + b"\0")
     for path in build.fragments(flavour, targets.DEFAULT):
         digest.update(path.read_bytes())
-    judges = (*flavour.kernel_args, boot.REPORT.pattern, *map(repr, every))
+    judges = (*flavour.kernel_args, kernellog.REPORT.pattern, *map(repr, every))
     digest.update("\0".join((build.tools_key(), *judges)).encode())
     return digest.hexdigest()
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from lab import boot, cpio
+from lab import boot, cpio, kernellog
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.flavours import FLAVOURS
+from lab.kernellog import standing_cpu
 from lab.machine import Machine
 
 WARNING = """\
@@ -54,10 +55,10 @@ INT3 = """\
 
 
 def test_breakpoint_that_is_not_in_memory_is_told_from_a_true_one() -> None:
-    assert boot.stale_breakpoint(INT3.format(before="0f", at="1f"))
-    assert boot.stale_breakpoint(INT3.format(before="e9", at="10"))
-    assert not boot.stale_breakpoint(INT3.format(before="cc", at="1f"))
-    assert not boot.stale_breakpoint(WARNING)
+    assert kernellog.stale_breakpoint(INT3.format(before="0f", at="1f"))
+    assert kernellog.stale_breakpoint(INT3.format(before="e9", at="10"))
+    assert not kernellog.stale_breakpoint(INT3.format(before="cc", at="1f"))
+    assert not kernellog.stale_breakpoint(WARNING)
 
 
 # of a guest one of whose CPUs' threads was stopped on the host
@@ -104,22 +105,22 @@ LATE = (
 
 
 def test_stall_of_a_cpu_that_stands_still_is_told_from_a_hang_of_the_kernel() -> None:
-    assert boot.standing_cpu(STALL)
-    assert boot.standing_cpu(STALL + IDLE)
-    assert boot.standing_cpu(LATE)
-    assert not boot.standing_cpu(LATE + HANGS)
-    assert not boot.standing_cpu(LATE.replace("RIP: 0033:0x7faa53f56051", "RIP: 0010:gcma_settle"))
-    assert not boot.standing_cpu(LATE.replace("(0 ticks this GP)", "(1 GPs behind)"))
-    assert not boot.standing_cpu(LATE.replace("lapic_next_event", "gcma_put"))
-    assert boot.standing_cpu(LATE + f"[    6.1] {boot.BEGINS}\n")
-    assert not boot.standing_cpu(f"[    5.1] {boot.BEGINS}\n" + LATE)
-    assert not boot.standing_cpu(STALL + HANGS)
-    assert not boot.standing_cpu(STALL + STARVED)
-    assert not boot.standing_cpu(STALL + ITSELF)
-    assert not boot.standing_cpu(STALL.replace("Sending NMI", "Not sending NMI"))
-    assert not boot.standing_cpu(STALL.replace("detected stalls on CPUs/tasks", "self-detected"))
-    assert not boot.standing_cpu("\n".join(STALL.splitlines()[::2]))  # RCU waits for no CPU
-    assert not boot.standing_cpu(WARNING)
+    assert standing_cpu(STALL)
+    assert standing_cpu(STALL + IDLE)
+    assert standing_cpu(LATE)
+    assert not standing_cpu(LATE + HANGS)
+    assert not standing_cpu(LATE.replace("RIP: 0033:0x7faa53f56051", "RIP: 0010:gcma_settle"))
+    assert not standing_cpu(LATE.replace("(0 ticks this GP)", "(1 GPs behind)"))
+    assert not standing_cpu(LATE.replace("lapic_next_event", "gcma_put"))
+    assert standing_cpu(LATE + f"[    6.1] {kernellog.BEGINS}\n")
+    assert not standing_cpu(f"[    5.1] {kernellog.BEGINS}\n" + LATE)
+    assert not standing_cpu(STALL + HANGS)
+    assert not standing_cpu(STALL + STARVED)
+    assert not standing_cpu(STALL + ITSELF)
+    assert not standing_cpu(STALL.replace("Sending NMI", "Not sending NMI"))
+    assert not standing_cpu(STALL.replace("detected stalls on CPUs/tasks", "self-detected"))
+    assert not standing_cpu("\n".join(STALL.splitlines()[::2]))  # RCU waits for no CPU
+    assert not standing_cpu(WARNING)
 
 
 @pytest.fixture
@@ -197,7 +198,7 @@ def test_guest_whose_cpu_stands_still_twice_has_failed(booted: list[boot.BootRes
         boot.system(KERNEL, Machine(), "true").check()
 
 
-BEGUN = f"[    1.840194] {boot.BEGINS}\n"
+BEGUN = f"[    1.840194] {kernellog.BEGINS}\n"
 
 
 def test_guest_that_is_late_because_the_host_stood_still_boots_again(
@@ -238,7 +239,7 @@ def test_guest_that_hangs_does_not_boot_again(
 
 
 def test_warning_is_cut_out_of_the_log() -> None:
-    report = boot.find_report(WARNING)
+    report = kernellog.find_report(WARNING)
     assert report is not None
     assert report.splitlines()[0].startswith("WARNING: CPU: 1")
     assert report.splitlines()[-1].startswith("---[ end trace")
@@ -265,7 +266,7 @@ def test_warning_is_cut_out_of_the_log() -> None:
     ],
 )
 def test_complaints_are_found(line: str) -> None:
-    assert boot.find_report(f"[    0.1] fine\n[    0.2] {line}\n") == line
+    assert kernellog.find_report(f"[    0.1] fine\n[    0.2] {line}\n") == line
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,7 @@ def test_complaints_are_found(line: str) -> None:
     ],
 )
 def test_ordinary_lines_are_no_complaints(line: str) -> None:
-    assert boot.find_report(f"[    0.2] {line}\n") is None
+    assert kernellog.find_report(f"[    0.2] {line}\n") is None
 
 
 def test_check_passes_a_good_result() -> None:

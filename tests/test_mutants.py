@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import boot, build, flavours, mutants, paths, source, systems, tests
+from lab import build, flavours, kernellog, mutants, paths, source, systems, tests
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
@@ -290,7 +290,7 @@ def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
     keys.append(key())
     monkeypatch.setattr(build, "tools_key", lambda: "gcc 2")
     keys.append(key())
-    monkeypatch.setattr(boot, "REPORT", re.compile("less"))
+    monkeypatch.setattr(kernellog, "REPORT", re.compile("less"))
     keys.append(key())
     assert len(set(keys)) == 5
 
