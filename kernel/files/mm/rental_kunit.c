@@ -1632,6 +1632,20 @@ static void rental_test_spared(struct kunit *test)
 	folio_put(folio);
 }
 
+/* Who wants contiguous memory tries an area's range, too, and leaves it as it was. */
+static void rental_test_contig(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned long i, pfn = k->cma.base_pfn;
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	KUNIT_EXPECT_EQ(test, alloc_contig_range(pfn, pfn + KUNIT_FRAMES, MIGRATE_MOVABLE,
+						 GFP_KERNEL), -EBUSY);
+	for (i = 0; i < KUNIT_FRAMES; i += pageblock_nr_pages)
+		KUNIT_EXPECT_TRUE(test, is_migrate_isolate_page(k->memory + i));
+	folio_put(folio);
+}
+
 /* ------ the area and the file of each test ---------------------------- */
 
 static int rental_kunit_init(struct kunit *test)
@@ -1713,6 +1727,7 @@ static struct kunit_case rental_kunit_cases[] = {
 #ifdef CONFIG_MEMORY_FAILURE
 	KUNIT_CASE(rental_test_poison),
 #endif
+	KUNIT_CASE(rental_test_contig),
 	KUNIT_CASE(rental_test_take_idle),
 	KUNIT_CASE(rental_test_home_while_taken),
 	KUNIT_CASE(rental_test_discard),
