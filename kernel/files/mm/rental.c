@@ -20,8 +20,8 @@
  * idle; then takes its idle frames out of @idle, so nothing is lent any more; and what is
  * left is in @lent, from where it can only leave.
  *
- * A lent page does not become dirty. All writers lock the folio before they write to it, or
- * map it writable with the folio locked, and look there whether it is lent: if so, a folio of
+ * A lent page does not become dirty. Who is going to make it dirty locks the folio before that, or
+ * maps it writable with the folio locked, and looks there whether it is lent: if so, a folio of
  * other memory takes its place in the page cache. That needs the only reference, as for
  * migration: who has another one may rely on it to keep the folio in the page cache, and
  * go on to use it there. So a writer waits for who reads it, but not for long: what is left is
@@ -992,7 +992,14 @@ static void rental_clean(struct work_struct *work)
 	bool again = false;
 
 	lru_add_drain_all();
-	while ((folio = rental_next(r, &frame, r->cma->count))) {
+	while (frame < r->cma->count) {
+		folio = test_bit(frame, r->lent) ? rental_get(r, frame) : NULL;
+		if (!folio) {
+			/* lent to a folio that is being split, perhaps: its parts are looked at */
+			again |= test_bit(frame++, r->lent);
+			continue;
+		}
+		frame = round_up(frame + 1, folio_nr_pages(folio));
 		if (!folio->mapping || !rental_unclean(folio)) {
 			folio_put(folio);
 		} else if (!folio_test_dirty(folio) || folio_test_locked(folio) ||
@@ -1100,6 +1107,19 @@ static bool rental_on_its_way(const struct folio *folio)
 }
 
 /*
+ * A glance at a page that may be something else by now: nothing that asserts what it is. Has it
+ * no references but the usual ones? Of large folios that is not to be seen without one.
+ */
+static bool rental_alone(const struct page *page)
+{
+	int refs = page_ref_count(page);
+
+	if (READ_ONCE(page->mapping))
+		refs -= 1 + !!(READ_ONCE(page->flags) & PAGE_FLAGS_PRIVATE);
+	return !PageCompound(page) && refs <= max(atomic_read(&page->_mapcount) + 1, 0);
+}
+
+/*
  * Does anybody hold a page who does not let go of it soon? Found before a page is lost for it.
  * Each folio is waited for until it was once seen without other users than the usual ones. If it
  * is locked they may be waiting for that: what stays locked is the next pass's. Who waits has no
@@ -1119,9 +1139,7 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	for (frame = start; frame < end; frame++) {
 		if (!(frame % 1024))
 			cond_resched();
-		/* a glance, at what may be something else by now */
-		if (!test_bit(frame, r->lent) ||
-		    !rental_referenced(page_folio(cma_page(r->cma, frame)), 0))
+		if (!test_bit(frame, r->lent) || rental_alone(cma_page(r->cma, frame)))
 			continue;
 		held = 0;
 		times = 0;
@@ -1154,20 +1172,31 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 				held += waited;
 			}
 		}
-		if (folio)
+		if (folio) {
+			frame = round_up(frame + 1, folio_nr_pages(folio)) - 1;
 			folio_put(folio);
+			cond_resched();
+		}
 	}
 	return 0;
 }
 
+/*
+ * A guess: the folio may change lists. Of generations only the youngest is in use: reclaim, which
+ * spares lent pages, makes them younger than they are, but never so young. And what was read
+ * twice since, which stays where it is until reclaim comes by.
+ */
 static bool rental_in_use(struct folio *folio)
 {
 #ifdef CONFIG_LRU_GEN
-	/* a guess: the folio may change lists */
-	int gen = lru_gen_enabled() ? folio_lru_gen(folio) : -1;
+	if (lru_gen_enabled()) {
+		int gen = folio_lru_gen(folio);
 
-	if (lru_gen_enabled())
-		return gen >= 0 && lru_gen_is_active(folio_lruvec(folio), gen);
+		guard(rcu)(); /* the group may go */
+		return gen >= 0 &&
+		       (folio_lru_refs(folio) ||
+			gen == lru_gen_from_seq(READ_ONCE(folio_lruvec(folio)->lrugen.max_seq)));
+	}
 #endif
 	return folio_test_active(folio);
 }
@@ -1312,7 +1341,7 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 	return true;
 }
 
-/* Poisoned pages never come home: cma_reserve_take() finds them. */
+/* Poisoned pages are lent no more: cma_reserve_take() finds them. */
 static void rental_forget_poisoned(struct rental *r, unsigned long frame, unsigned long end)
 {
 	if (!rental_poison())
@@ -1519,8 +1548,9 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
  * are held, as long again for those that are locked and held, and no longer than that while no
- * page comes home; not counting a drain of the lists of all CPUs before it fails, and of scheme
- * "adaptive" before it begins, nor that memory is reclaimed for pages that cannot be dropped.
+ * page comes home; not counting some looks at each page that is held after that, a drain of the
+ * lists of all CPUs before it fails, and of scheme "adaptive" before it begins, nor that memory is
+ * reclaimed for pages that cannot be dropped.
  * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
  * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
  * that is known, and the range stays lent.
@@ -1529,7 +1559,9 @@ int return_memory(struct cma *cma, unsigned long offset, unsigned long count)
 {
 	unsigned int order = cma->order_per_bit;
 	unsigned long bit = offset >> order, end = (offset + count) >> order;
+	unsigned long i;
 	bool free;
+	int ret;
 
 	if (!cma_reserved(cma) || !rental_range(cma, offset, count))
 		return -EINVAL;
@@ -1538,7 +1570,10 @@ int return_memory(struct cma *cma, unsigned long offset, unsigned long count)
 	if (free)
 		bitmap_set(cma->bitmap, bit, end - bit);
 	spin_unlock_irq(&cma->lock);
-	return free ? cma_reserve_take(cma, cma->base_pfn + offset, count, GFP_KERNEL) : -EBUSY;
+	ret = free ? cma_reserve_take(cma, cma->base_pfn + offset, count, GFP_KERNEL) : -EBUSY;
+	for (i = 0; !ret && i < count; i++)
+		page_kasan_tag_reset(cma_page(cma, offset + i));
+	return ret;
 }
 EXPORT_SYMBOL_GPL(return_memory);
 
