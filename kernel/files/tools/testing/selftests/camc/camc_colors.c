@@ -3124,7 +3124,7 @@ static void test_cma(void)
 	long taken = 0, more;
 	int pagemap = open_pagemap();
 	char path[128], word[32], text[32], *at;
-	size_t size;
+	size_t size, left;
 	long kept, lost;
 
 	snprintf(path, sizeof(path), "%sbase_pfn", dir);
@@ -3133,11 +3133,19 @@ static void test_cma(void)
 	base = number(path);
 	snprintf(path, sizeof(path), "%scount", dir);
 	pages = number(path);
-	/* nearly all of these colors that its node has: what is in the area is used last */
+	/*
+	 * Nearly all of these colors that its node has: what is in the area is used last. What is
+	 * moved, of each color, needs a place in the rest; cache of others would have that.
+	 */
+	MUST(put("/proc/sys/vm/drop_caches", "3"));
 	on_node = base >= second_node;
 	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", on_node);
 	snprintf(word, sizeof(word), "Node %d MemFree:", on_node);
-	size = (size_t)field(path, word) * 1024 * 3 / 4 * 31 / 32 & -page;
+	size = (size_t)field(path, word) * 1024 * 3 / 4;
+	left = size / 32;
+	if (left / page < pages / 8)
+		fail("its node has %zu pages of the colors, no place to move to", size / page);
+	size = (size - left) & -page;
 	set_auto(BANKS * 3 / 4, 0);
 	at = room(size);
 	touch(at, size);
@@ -3686,6 +3694,8 @@ static void restore_settings(void)
 			put(settings[i].path, settings[i].value);
 	/* EBUSY if no test has switched it off */
 	swapon(swap_device, 0);
+	/* or its cache would be in the way of all that follow */
+	umount2(TREE, MNT_DETACH);
 }
 
 /* Other tasks allocate and free in between: it has to be right once. */
