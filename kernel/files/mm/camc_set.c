@@ -432,13 +432,13 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
  * khugepaged has to leave the process alone: the kernel's threads have no colors. This comes before
  * the colors do, or what the task touches first may be a huge page by then. It stays, whatever
  * comes of the colors: another thread may rely on it. Who borrows the address space of another one
- * until execve() must not change it, unless nobody else is left there, and gets no huge page
- * meanwhile. in_vfork() does not know all of these: not his threads, nor who was made for the
- * parent's parent (CLONE_PARENT).
+ * until execve() must not change it, unless no other task is left there (mm_users has who reads his
+ * /proc as well), and gets no huge page meanwhile. in_vfork() does not know all of these: not his
+ * threads, nor who was made for the parent's parent (CLONE_PARENT).
  */
 static void camc_disable_thp(struct mm_struct *mm)
 {
-	if (current->camc_vforked && atomic_read(&mm->mm_users) > 1)
+	if (current->camc_vforked && !current_is_single_threaded())
 		return;
 	mmap_write_lock(mm);
 	/* Both at once: mm_init() reads them without the lock. */

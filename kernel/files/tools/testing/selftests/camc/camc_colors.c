@@ -1176,6 +1176,73 @@ static void test_huge_clone(void)
 	}
 }
 
+struct pipes {
+	int up[2], down[2];
+};
+
+/* Takes colors when it is told to: has it no huge pages then? */
+static int takes_alone(void *arg)
+{
+	struct pipes *pipes = arg;
+	pid_t self = getpid();
+	char byte;
+
+	close(pipes->down[1]);
+	if (write(pipes->up[1], &self, sizeof(self)) != sizeof(self) ||
+	    read(pipes->down[0], &byte, 1) != 1)
+		return 1;
+	byte = !try_auto(1, CAMC_EXEC) && thp_is_disabled();
+	return write(pipes->up[1], &byte, 1) != 1;
+}
+
+/* Reads all the time what is mapped below 4 GiB: so long the memory has one user more. */
+static void look_at(int pagemap, int told)
+{
+	char *at = room(MIB(8));
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	EXPECT(pread(pagemap, at, MIB(8), 0) == (ssize_t)MIB(8));
+	MUST(write(told, at, 1));
+	while (pread(pagemap, at, MIB(8), 0) > 0)
+		;
+	_exit(0);
+}
+
+/* Whose parent, in whose memory he is, has gone is alone there, though somebody looks at it. */
+static void test_huge_alone(void)
+{
+	pid_t pid, alone, reader;
+	struct pipes pipes;
+	char path[64], byte;
+	int pagemap;
+
+	if (access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		skip("no THP");
+	MUST(pipe(pipes.up));
+	MUST(pipe(pipes.down));
+	pid = MUST(fork());
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(clone(takes_alone, room(MIB(1)) + MIB(1), CLONE_VM | CLONE_VFORK | SIGCHLD,
+			   &pipes));
+		_exit(1);
+	}
+	EXPECT(read(pipes.up[0], &alone, sizeof(alone)) == sizeof(alone));
+	kill(pid, SIGKILL);
+	EXPECT(WIFSIGNALED(wait_for(pid)));
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", alone);
+	pagemap = MUST(open(path, O_RDONLY));
+	reader = MUST(fork());
+	if (!reader)
+		look_at(pagemap, pipes.up[1]);
+	EXPECT(read(pipes.up[0], &byte, 1) == 1);
+	MUST(write(pipes.down[1], &byte, 1));
+	EXPECT(read(pipes.up[0], &byte, 1) == 1);
+	kill(reader, SIGKILL);
+	wait_for(reader);
+	EXPECT(byte == 1);
+}
+
 /* Who has no colors makes no huge page of what he shares with a task that has some. */
 static void test_huge_shared(void)
 {
@@ -3751,6 +3818,7 @@ static const struct {
 	{ test_huge_race, "a child inherits it, whatever its parent's threads do meanwhile" },
 	{ test_huge_vfork, "a vforked child that takes colors leaves its parent huge pages" },
 	{ test_huge_clone, "whoever is in another's memory until execve() leaves it huge pages" },
+	{ test_huge_alone, "who is left alone in another's memory has no huge pages" },
 	{ test_huge_mmap, "mmap() disables huge pages before it colors a task" },
 	{ test_merged, "KSM leaves colored pages alone" },
 	{ test_merged_before, "KSM forgets pages whose color is taken" },
