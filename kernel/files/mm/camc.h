@@ -244,6 +244,7 @@ static inline void camc_count(enum camc_event event)
  * @limited: counts against the limit
  * @cgroup: belongs to a cgroup
  * @nid: the NUMA node of which one more color is looked for first
+ * @other: whose place it takes, or who takes its: what both have counts once; under camc_mutex
  * @siblings: of all sets, under camc_mutex
  */
 struct camc_set {
@@ -254,6 +255,7 @@ struct camc_set {
 	bool limited;
 	bool cgroup;
 	int nid;
+	struct camc_set *other;
 	struct list_head siblings;
 	struct rcu_head rcu;
 };

@@ -194,6 +194,17 @@ static int camc_check(const struct camc_set *set, const struct camc_set *old, bo
 	return 0;
 }
 
+/*
+ * How many limited colors both sets of an exchange have. It stays so until one of them is gone: one
+ * more color, which nobody had, is of one of them only.
+ */
+static unsigned int camc_twice(const struct camc_set *set)
+{
+	if (!set->other || !set->limited || !set->other->limited)
+		return 0;
+	return bitmap_weight_and(set->colors, set->other->colors, CAMC_MAX_COLORS);
+}
+
 static void camc_use_all(struct camc_set *set, bool use)
 {
 	unsigned int color;
@@ -234,8 +245,9 @@ static int camc_begin(struct camc_set *set, const struct camc_policy *policy)
 /*
  * Called with camc_mutex held, and the static branch on. It may have been off a moment before,
  * with nobody who sees what is freed: so the first set begins with no color known to be used up.
- * @at_once: the caller gives the old set back before it releases the mutex. If it does not, colors
- * that both have count twice until then, and others may be refused some: never too few are.
+ * @at_once: the caller gives the old set back before it releases the mutex. If it does not, it
+ * gives either of them back later, and what both have counts once until then: nobody else has the
+ * old set, nor gets it from a task that does not fork meanwhile.
  */
 static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
 			    struct camc_set *old, bool at_once)
@@ -250,6 +262,11 @@ static int camc_take_colors(struct camc_set *set, const struct camc_policy *poli
 		if (list_empty(&camc_sets))
 			camc_forget_all();
 		camc_use_all(set, true);
+		if (old && !at_once) {
+			set->other = old;
+			old->other = set;
+			camc_nr_limited -= camc_twice(set);
+		}
 		set->id = ++camc_last_id;
 		list_add_tail(&set->siblings, &camc_sets);
 	}
@@ -335,6 +352,9 @@ static void camc_set_gone(struct camc_set *set, unsigned long *free)
 	unsigned int color;
 
 	list_del(&set->siblings);
+	camc_nr_limited += camc_twice(set);
+	if (set->other)
+		set->other->other = NULL;
 	camc_use_all(set, false);
 	/* And what a search for one more color, a migration, or mode "walk" left of others */
 	for (color = 0; color < CAMC_MAX_COLORS; color++)

@@ -43,6 +43,7 @@
 #include <linux/capability.h>
 #include <linux/f2fs.h>
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
 
 #define BANKS		16
 #define MIB(n)		((size_t)(n) << 20)
@@ -674,6 +675,75 @@ static void test_limit(void)
 	EXPECT(try_colors(half << 2, 0) == -1 && errno == EDQUOT);
 	clear_colors();
 	MUST(try_colors(half << limit, 0));
+}
+
+/* So many colors, from bit @first on, are what the limit still allows. */
+static void expect_left(unsigned int first, unsigned int nr)
+{
+	EXPECT(try_colors(((2ull << nr) - 1) << first, 0) == -1 && errno == EDQUOT);
+	MUST(try_colors(((1ull << nr) - 1) << first, 0));
+	clear_colors();
+}
+
+/* Exchanges colors for the same ones, and waits until the policy can be written back. */
+static void *exchange(void *policy)
+{
+	struct camc_policy begin = *(struct camc_policy *)policy;
+
+	MUST(prctl(PR_CAMC, CAMC_SET, &begin, sizeof(begin), 0));
+	MUST(prctl(PR_CAMC, CAMC_SET, policy, sizeof(begin), 0));
+	clear_colors();
+	return NULL;
+}
+
+/* What a task keeps counts once while it has both, however long it makes that last, and after. */
+static void test_limit_exchange(void)
+{
+	struct camc_policy *policy = (struct camc_policy *)room(page);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register where = { .range = { (uintptr_t)policy, page } };
+	struct uffdio_writeprotect protect = { .range = { (uintptr_t)policy, page } };
+	unsigned int half = BANKS * nodes / 4;
+	int faults = syscall(SYS_userfaultfd, O_CLOEXEC), status;
+	struct uffd_msg fault;
+	pthread_t thread;
+	pid_t pid;
+
+	if (faults < 0)
+		skip("no userfaultfd");
+	MUST(ioctl(faults, UFFDIO_API, &api));
+	policy->node = CAMC_NODE_LOCAL;
+	policy->colors[0] = (1ull << half) - 1;
+	where.mode = UFFDIO_REGISTER_MODE_WP;
+	MUST(ioctl(faults, UFFDIO_REGISTER, &where));
+	protect.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+	MUST(ioctl(faults, UFFDIO_WRITEPROTECT, &protect));
+	MUST(setresuid(65534, 65534, 65534));
+	EXPECT(!pthread_create(&thread, NULL, exchange, policy));
+	EXPECT(read(faults, &fault, sizeof(fault)) == sizeof(fault));
+	pid = MUST(fork());
+	if (!pid) {
+		expect_left(half, half);
+		_exit(0);
+	}
+	status = wait_for(pid);
+	protect.mode = 0;
+	MUST(ioctl(faults, UFFDIO_WRITEPROTECT, &protect));
+	pthread_join(thread, NULL);
+	EXPECT(!status);
+	expect_left(0, 2 * half);
+	/* nor when it keeps what it had, since the policy cannot be written back */
+	MUST(try_colors((1ull << half) - 1, 0));
+	MUST(mprotect(policy, page, PROT_READ));
+	EXPECT(prctl(PR_CAMC, CAMC_SET, policy, sizeof(*policy), 0) == -1 && errno == EFAULT);
+	pid = MUST(fork());
+	if (!pid) {
+		expect_left(half, half);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	clear_colors();
+	expect_left(0, 2 * half);
 }
 
 static void drop_capability(unsigned int capability)
@@ -3805,6 +3875,7 @@ static const struct {
 	{ test_kept, "who asks for a number of colors keeps its own" },
 	{ test_share, "who is not privileged shares with those that share" },
 	{ test_limit, "unprivileged tasks have no more colors than the limit" },
+	{ test_limit_exchange, "what a task keeps counts once when it exchanges colors" },
 	{ test_limit_set, "root without the capability does not change the limit" },
 	{ test_anonymous, "anonymous pages have the colors, each color its share" },
 	{ test_program, "all of a program that is started has the colors" },
