@@ -1071,30 +1071,50 @@ void camc_drain(struct zone *zone)
 }
 
 /*
- * All of a node: it is free memory, and others already look for some. Reclaim of the whole node
- * begins with it: the shrinker is asked only where reclaim comes to the root of the memory cgroups.
- * Next to nothing if there are none, else bounded by what is there. May sleep.
+ * All of the zones of a node up to @highest: it is free memory, and others already look for some
+ * there. Reclaim of the whole node begins with it: the shrinker is asked only where reclaim comes
+ * to the root of the memory cgroups. Next to nothing if there are none, else bounded by what is
+ * there. May sleep.
  */
-void __camc_drain_node(int nid)
+void __camc_drain_node(int nid, int highest)
 {
 	struct zone *zone;
 
 	for_each_populated_zone(zone)
-		if (zone_to_nid(zone) == nid && camc_nr_free_zone(zone))
+		if (zone_to_nid(zone) == nid && zone_idx(zone) <= highest &&
+		    camc_nr_free_zone(zone))
 			camc_drain(zone);
+}
+
+/* Who reclaims has use for some zones; who drops caches wants all. */
+static int camc_shrink_highest(const struct shrink_control *sc)
+{
+	return current->flags & PF_MEMALLOC ? gfp_zone(sc->gfp_mask) : MAX_NR_ZONES - 1;
+}
+
+static unsigned long camc_nr_shrinkable(const struct shrink_control *sc)
+{
+	int highest = camc_shrink_highest(sc);
+	unsigned long sum = 0;
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		if (zone_to_nid(zone) == sc->nid && zone_idx(zone) <= highest)
+			sum += camc_nr_free_zone(zone);
+	return sum;
 }
 
 static unsigned long camc_shrink_count(struct shrinker *shrinker, struct shrink_control *sc)
 {
-	return camc_nr_free_node(sc->nid) ?: SHRINK_EMPTY;
+	return camc_nr_shrinkable(sc) ?: SHRINK_EMPTY;
 }
 
 static unsigned long camc_shrink_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
-	unsigned long before = camc_nr_free_node(sc->nid), after;
+	unsigned long before = camc_nr_shrinkable(sc), after;
 
-	__camc_drain_node(sc->nid);
-	after = camc_nr_free_node(sc->nid);
+	__camc_drain_node(sc->nid, camc_shrink_highest(sc));
+	after = camc_nr_shrinkable(sc);
 	return before > after ? before - after : SHRINK_STOP;
 }
 

@@ -37,7 +37,7 @@ void __camc_free_folios(struct folio_batch *folios);
 void __camc_freed(struct zone *zone, unsigned long pfn, unsigned int order);
 void __camc_forget(struct zone *zone);
 void camc_drain(struct zone *zone);
-void __camc_drain_node(int nid);
+void __camc_drain_node(int nid, int highest);
 bool camc_taken(unsigned long pfn);
 bool camc_has_memory(const struct zone *zone);
 bool camc_owns(const struct page *page);
@@ -151,11 +151,11 @@ static inline void camc_freed_block(struct zone *zone)
 		__camc_forget(zone);
 }
 
-/* Memory of the node is about to be reclaimed. May sleep. */
-static inline void camc_drain_node(int nid)
+/* Memory of the node's zones up to @highest is about to be reclaimed. May sleep. */
+static inline void camc_drain_node(int nid, int highest)
 {
 	if (camc_enabled())
-		__camc_drain_node(nid);
+		__camc_drain_node(nid, highest);
 }
 
 static inline bool camc_keeps_color(unsigned long pfn)
@@ -294,7 +294,7 @@ static inline void camc_moves(unsigned long pfn) { }
 static inline void camc_freed(struct zone *zone, unsigned long pfn, unsigned int order) { }
 static inline void camc_freed_block(struct zone *zone) { }
 static inline void camc_drain(struct zone *zone) { }
-static inline void camc_drain_node(int nid) { }
+static inline void camc_drain_node(int nid, int highest) { }
 static inline void camc_fork(struct task_struct *child, unsigned long clone_flags) { }
 static inline void camc_exit(struct task_struct *task) { }
 static inline void camc_fault_begin(void) { }
