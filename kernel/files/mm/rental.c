@@ -989,14 +989,17 @@ static void rental_clean(struct work_struct *work)
 	long dirtied = atomic_long_read(&r->dirtied);
 	unsigned long frame = 0;
 	struct folio *folio;
+	struct page *page;
 	bool again = false;
 
 	lru_add_drain_all();
 	while (frame < r->cma->count) {
 		folio = test_bit(frame, r->lent) ? rental_get(r, frame) : NULL;
 		if (!folio) {
-			/* lent to a folio that is being split, perhaps: its parts are looked at */
-			again |= test_bit(frame++, r->lent);
+			/* Locked, it is being split: its parts are looked at. Else it goes home. */
+			page = compound_head(cma_page(r->cma, frame));
+			if (test_bit(frame++, r->lent) && READ_ONCE(page->flags) & BIT(PG_locked))
+				again = true;
 			continue;
 		}
 		frame = round_up(frame + 1, folio_nr_pages(folio));
@@ -1181,21 +1184,15 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	return 0;
 }
 
-/*
- * A guess: the folio may change lists. Of generations only the youngest is in use: reclaim, which
- * spares lent pages, makes them younger than they are, but never so young. And what was read
- * twice since, which stays where it is until reclaim comes by.
- */
 static bool rental_in_use(struct folio *folio)
 {
 #ifdef CONFIG_LRU_GEN
+	/* a guess: the folio may change lists, and its group may go */
 	if (lru_gen_enabled()) {
 		int gen = folio_lru_gen(folio);
 
-		guard(rcu)(); /* the group may go */
-		return gen >= 0 &&
-		       (folio_lru_refs(folio) ||
-			gen == lru_gen_from_seq(READ_ONCE(folio_lruvec(folio)->lrugen.max_seq)));
+		guard(rcu)();
+		return gen >= 0 && lru_gen_is_active(folio_lruvec(folio), gen);
 	}
 #endif
 	return folio_test_active(folio);
