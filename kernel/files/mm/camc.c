@@ -41,6 +41,7 @@
 #include <linux/sched/signal.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
+#include <linux/swap.h>
 
 #include "internal.h"
 #include "camc.h"
@@ -1086,10 +1087,12 @@ void __camc_drain_node(int nid, int highest)
 			camc_drain(zone);
 }
 
-/* Who reclaims has use for some zones; who drops caches wants all. */
+/* Who reclaims for himself has use for some zones; kswapd and who drops caches want all. */
 static int camc_shrink_highest(const struct shrink_control *sc)
 {
-	return current->flags & PF_MEMALLOC ? gfp_zone(sc->gfp_mask) : MAX_NR_ZONES - 1;
+	if (current->flags & PF_MEMALLOC && !current_is_kswapd())
+		return gfp_zone(sc->gfp_mask);
+	return MAX_NR_ZONES - 1;
 }
 
 static unsigned long camc_nr_shrinkable(const struct shrink_control *sc)

@@ -995,11 +995,16 @@ static void rental_clean(struct work_struct *work)
 	lru_add_drain_all();
 	while (frame < r->cma->count) {
 		folio = test_bit(frame, r->lent) ? rental_get(r, frame) : NULL;
-		if (!folio) {
-			/* Locked, it is being split: its parts are looked at. Else it goes home. */
+		if (!folio && test_bit(frame, r->lent)) {
+			/* Locked, it is being split. Else it was, or goes home. */
 			page = compound_head(cma_page(r->cma, frame));
-			if (test_bit(frame++, r->lent) && READ_ONCE(page->flags) & BIT(PG_locked))
+			if (READ_ONCE(page->flags) & BIT(PG_locked))
 				again = true;
+			else
+				folio = rental_get(r, frame);
+		}
+		if (!folio) {
+			frame++;
 			continue;
 		}
 		frame = round_up(frame + 1, folio_nr_pages(folio));

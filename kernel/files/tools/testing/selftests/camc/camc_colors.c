@@ -1305,6 +1305,7 @@ static void test_huge_alone(void)
 	reader = MUST(fork());
 	if (!reader)
 		look_at(pagemap, pipes.up[1]);
+	close(pipes.up[1]);
 	EXPECT(read(pipes.up[0], &byte, 1) == 1);
 	MUST(write(pipes.down[1], &byte, 1));
 	EXPECT(read(pipes.up[0], &byte, 1) == 1);
