@@ -28,7 +28,7 @@ void camc_buddy_add(struct zone *zone, struct page *page, unsigned int order, in
 void camc_buddy_account(struct zone *zone, int nr_pages, int mt);
 void camc_buddy_free(struct zone *zone, struct page *page, int mt);
 
-/* The pages of the per-CPU lists of a zone go to the free lists, some @batch in a hold of a lock. */
+/* The pages of a zone's per-CPU lists go to the free lists, some @batch in a hold of a lock. */
 void camc_pcp_drain(struct zone *zone, int batch);
 
 struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags);
