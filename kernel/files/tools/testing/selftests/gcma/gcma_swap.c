@@ -901,17 +901,23 @@ static void large_loads(void)
 	memory_check();
 	loads_expect(0);
 
-	/* Some of its tenants are gone: it is read, and each of them is missed. */
+	/* Some of its tenants are gone: it is read. */
 	memory_write(0, pages, 2);
 	swap_out();
-	taken = counter("tenants_swap");
 	take(false);
-	taken -= counter("tenants_swap");
+	memory_check();
+	give_back();
+
+	/* All are gone: it is read as it was, and each of them is missed. */
+	memory_write(0, pages, 3);
+	swap_out();
+	taken = counter("tenants_swap");
+	take(true);
 	misses = counter("misses");
 	memory_check();
 	misses = counter("misses") - misses;
-	/* not all that were taken need be of this process */
-	if (!taken || misses < taken / 2 || misses > taken)
+	/* not all that were taken need be of this process, and others may have gone */
+	if (!taken || misses < taken / 2)
 		fail("of %lu tenants that a primary took %lu were missed", taken, misses);
 	give_back();
 }
