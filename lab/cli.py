@@ -63,7 +63,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     if unknown:
         hint = ""
         if getattr(args, "command", None):
-            hint = ": what is the COMMAND's own comes after --, with the COMMAND"
+            hint = ": options of the COMMAND's own come after --, as in -- ls -l"
         top.error(f"unrecognized arguments: {shlex.join(unknown)}{hint}")
     return args
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What it takes to return anonymous memory, by what other memory holds (rental paper Fig. 5b).
 
-Stock CMA alone lends to it: why rental memory does not. An exact guest, and its reading.
+Only stock CMA lends frames to it; this is why rental memory does not. An exact guest, and its
+reading.
 """
 
 import re
@@ -18,7 +19,7 @@ from lab.results import Cell, Table
 FILES_MIB = rental.CACHE_MIB
 HELD_MIB = 120  # 140 in the paper; the rest is that of shells and margins
 FREE, READ, WRITTEN, HELD = "nothing", "clean files", "dirty files", "memory in use"
-# What fills other memory before, and is still there when the area is returned, or is not
+# What fills other memory before; of FREE it is let go of before the return
 FILLS = {
     FREE: f"hold {HELD_MIB}",
     READ: f"job chunks /disk {FILES_MIB} 1 {FILES_MIB * loads.PAGES} >/dev/null",

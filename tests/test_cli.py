@@ -148,7 +148,7 @@ def test_options_of_a_command_come_after_dashes(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         cli.main(["run", "ls", "-l"])
     error = capsys.readouterr().err
-    assert "unrecognized arguments: -l: what is the COMMAND's own comes after --" in error
+    assert "unrecognized arguments: -l: options of the COMMAND's own come after --" in error
     with pytest.raises(SystemExit):
         cli.main(["build", "-l"])
     assert "after --" not in capsys.readouterr().err

@@ -80,6 +80,7 @@ cell() {{ # LOAD FILES HELD
 	section "$*"
 	rental returns {workloads.DEBUG} /disk/data $2 {rental.AREA_PAGES} {RETURNS} 3
 	snapshot "after $*"
+	[ $1 != {CONVERT} ] || kill -0 $loading # it ran all the time
 	rm /tmp/loading # a picture is finished
 	[ $1 = {CONVERT} ] || kill $loading || true # one may have been killed for its memory
 	[ -z "$hog" ] || kill $hog || true
@@ -89,7 +90,7 @@ cell() {{ # LOAD FILES HELD
 area end
 """
 
-DRAWN = (QUIET, *(load for load in LOADS if load.name in ("rndrw", CONVERT)))  # paper Fig. 8
+DRAWN = (QUIET, *(load for load in LOADS if load.name in (WRITES[0], CONVERT)))  # paper Fig. 8
 
 Returns = Mapping[Load, Sequence[Return]]
 Lends = Mapping[int, Sequence[tuple[float, float]]]  # as rental_costs.lending() reads them

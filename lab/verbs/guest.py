@@ -61,7 +61,7 @@ def machine_of(args: argparse.Namespace) -> machine.Machine:
 def storage_of(args: argparse.Namespace) -> Storage:
     """The disk and swap asked for, refused before anything is built if there is no room."""
     wanted = storage.wanted(args.disk, args.swap)
-    room = wanted.disk_mib + wanted.swap_mib
+    room = (wanted.disk_mib + wanted.swap_mib) * (1 << 20) // paths.MB
     if room:
         paths.require_space(paths.cache(), room, "the guest's storage")
     return wanted

@@ -246,8 +246,8 @@ static int camc_begin(struct camc_set *set, const struct camc_policy *policy)
  * Called with camc_mutex held, and the static branch on. It may have been off a moment before,
  * with nobody who sees what is freed: so the first set begins with no color known to be used up.
  * @at_once: the caller gives the old set back before it releases the mutex. If it does not, it
- * gives either of them back later, and what both have counts once until then: nobody else has the
- * old set, nor gets it from a task that does not fork meanwhile.
+ * gives either of them back later, and what both have counts once until then: nobody gets the old
+ * set meanwhile from a task that is here and does not fork.
  */
 static int camc_take_colors(struct camc_set *set, const struct camc_policy *policy,
 			    struct camc_set *old, bool at_once)

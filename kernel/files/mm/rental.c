@@ -996,7 +996,7 @@ static void rental_clean(struct work_struct *work)
 	while (frame < r->cma->count) {
 		folio = test_bit(frame, r->lent) ? rental_get(r, frame) : NULL;
 		if (!folio && test_bit(frame, r->lent)) {
-			/* Locked, it is being split. Else it was, or goes home. */
+			/* Locked, it is being split; else it was just now, or goes home. */
 			page = compound_head(cma_page(r->cma, frame));
 			if (READ_ONCE(page->flags) & BIT(PG_locked))
 				again = true;
@@ -1573,6 +1573,7 @@ int return_memory(struct cma *cma, unsigned long offset, unsigned long count)
 		bitmap_set(cma->bitmap, bit, end - bit);
 	spin_unlock_irq(&cma->lock);
 	ret = free ? cma_reserve_take(cma, cma->base_pfn + offset, count, GFP_KERNEL) : -EBUSY;
+	/* Each has a tag of its own: as cma_alloc() does */
 	for (i = 0; !ret && i < count; i++)
 		page_kasan_tag_reset(cma_page(cma, offset + i));
 	return ret;

@@ -1265,7 +1265,7 @@ static int takes_alone(void *arg)
 	return write(pipes->up[1], &byte, 1) != 1;
 }
 
-/* Reads all the time what is mapped below 4 GiB: so long the memory has one user more. */
+/* Reads all the time what is mapped below 4 GiB: as long as that the memory has one user more. */
 static void look_at(int pagemap, int told)
 {
 	char *at = room(MIB(8));
