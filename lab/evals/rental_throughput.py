@@ -118,7 +118,7 @@ echo {rental.AREA_PAGES} >{workloads.DEBUG}/free
 """
 
 # A program that takes all memory there is, beside clean cache
-OOM_FILE_MIB = rental.AREA_MIB + rental.CACHE_MIB
+OOM_FILE_MIB = rental.AREA_MIB + rental.CACHE_MIB + 64  # there is more room after the first time
 OOM_ROUNDS = 3
 FULL = 0.9  # of the area
 OOM_VARIANTS = (NONE, MOVABLE, CLEAN, LAZY, GCMA)
