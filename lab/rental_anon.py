@@ -17,7 +17,7 @@ from lab.rental import Return
 from lab.results import Cell, Table
 
 FILES_MIB = rental.CACHE_MIB
-HELD_MIB = 120  # 140 in the paper; the rest is that of shells and margins
+HELD_MIB = 120  # 140 in the paper: here who uses that is killed for memory
 FREE, READ, WRITTEN, HELD = "nothing", "clean files", "dirty files", "memory in use"
 # What fills other memory before; of FREE it is let go of before the return
 FILLS = {
