@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -22,6 +23,14 @@ SECONDS = 3600  # time limit of one round, on a debug kernel too
 SOAK_SECONDS = 8 * 3600
 SKIP_STATUS = 4  # kselftest's KSFT_SKIP
 LONGEST = "gcma_swap"  # takes as long as all others: in a guest of its own, beside them
+
+
+class Form(Enum):
+    """How much of everything the programs do: the variables that tell them."""
+
+    SHORT = "GCMA_SHORT=1"
+    LONG = ""
+    SOAK = "GCMA_SOAK=1"
 
 
 @dataclass(frozen=True)
@@ -49,10 +58,10 @@ class Round:
     def boots(self, kernel: Kernel) -> bool:
         return all(kernel.has(system) for system in self.needs)
 
-    def on(self, kernel: Kernel, *, soak: bool) -> "Round":
+    def on(self, kernel: Kernel, form: Form) -> "Round":
         """The round as it is on a kernel, in a soak or not."""
         few = self.on_slow if slow(kernel) else None
-        more = self.in_soak if soak else ()
+        more = self.in_soak if form is Form.SOAK else ()
         return replace(self, programs=(*(self.programs if few is None else few), *more))
 
 
@@ -174,8 +183,8 @@ def run(
     kernel: Kernel,
     programs: Sequence[str],
     adapt: Callable[[Machine], Machine],
+    form: Form,
     *,
-    soak: bool,
     advance: Callable[[float], None],
 ) -> tuple[list[Case], str]:
     """All rounds: their cases, and what the kernels had to report.
@@ -186,9 +195,7 @@ def run(
     lacking = [system for system in systems.SYSTEMS.values() if not kernel.has(system)]
     nothing = [pattern for system in lacking for pattern in system.programs]
     programs = [n for n in programs if not any(fnmatchcase(n, pattern) for pattern in nothing)]
-    parts = [
-        part for each in rounds or [PLAIN] for part in _parts(each.on(kernel, soak=soak), programs)
-    ]
+    parts = [part for each in rounds or [PLAIN] for part in _parts(each.on(kernel, form), programs)]
     total = sum(len(part.programs) for part in parts)
     ended = 0
 
@@ -199,7 +206,7 @@ def run(
 
     def one_boot(each: Round) -> tuple[list[Case], str]:
         ready = replace(each, machine=adapt(each.machine))
-        return run_round(kernel, ready, each.programs, soak=soak, listener=listen)
+        return run_round(kernel, ready, each.programs, form, listener=listen)
 
     by_round: list[tuple[str, Case]] = []
     details: list[str] = []
@@ -238,8 +245,8 @@ def run_round(
     kernel: Kernel,
     each: Round,
     programs: Sequence[str],
+    form: Form = Form.LONG,
     *,
-    soak: bool = False,
     timeout: float = SECONDS,
     listener: boot.Listener | None = None,
     last: str = "",
@@ -264,9 +271,9 @@ def run_round(
     result = boot.system(
         kernel,
         each.machine,
-        script(programs, place, must, each.prepare, soak=soak, slow=slow(kernel)) + last,
+        script(programs, place, must, each.prepare, form, slow=slow(kernel)) + last,
         share=share,
-        timeout=SOAK_SECONDS if soak else timeout,
+        timeout=SOAK_SECONDS if form is Form.SOAK else timeout,
         listener=listener,
     )
     (results / "console.log").write_text(result.console)
@@ -290,13 +297,13 @@ def script(
     results: str,
     must: str,
     prepare: str = "",
+    form: Form = Form.LONG,
     *,
-    soak: bool,
     slow: bool = False,
 ) -> str:
     """Run each program, its KTAP, its words and its status into a folder of the share."""
-    lines = [f"cd {SHARED}", "export GCMA_SOAK=1" if soak else "unset GCMA_SOAK"]
-    lines.append(f"export GCMA_MUST={shlex.quote(must)} GCMA_SLOW={int(slow)}")
+    lines = [f"cd {SHARED}", "unset GCMA_SHORT GCMA_SOAK"]
+    lines.append(f"export GCMA_MUST={shlex.quote(must)} GCMA_SLOW={int(slow)} {form.value}".strip())
     lines += [prepare] if prepare else []
     for name in programs:
         base = f"{results}/{name}"

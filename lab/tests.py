@@ -31,6 +31,7 @@ from lab.compactfit import steps
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
+from lab.selftests import Form
 
 MEMORY = {"debug": 2, "camc-debug": 2, "kcsan": 2}  # shadow and redzones: so many times as much
 KUNIT_SECONDS = 240
@@ -46,6 +47,7 @@ class Options:
 
     debug: bool = False
     kcsan: bool = False
+    long: bool = False
     soak: bool = False
     quick: bool = False
     camc: bool = False
@@ -61,16 +63,23 @@ class Options:
         return self.kcsan or self.camc
 
     @property
+    def form(self) -> Form:
+        """Of the tests. Kernels for some of them are for whoever has the time."""
+        if self.soak:
+            return Form.SOAK
+        return Form.LONG if self.long or self.flavour != "prod" else Form.SHORT
+
+    @property
     def complete(self) -> bool:
         """Kernels that check each access run some of the selftests only, but in a soak."""
-        return self.soak or self.flavour == "prod"
+        return self.soak or (self.long and self.flavour == "prod")
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
         if self.kcsan and (self.debug or self.camc):
             raise LabError("--kcsan is a kernel of its own: leave --debug and --camc out")
-        if self.soak and self.quick:
-            raise LabError("--soak is not --quick: choose one")
+        if self.soak + self.long + self.quick > 1:
+            raise LabError("--quick, --long and --soak are three: choose one")
 
 
 @dataclass
@@ -158,9 +167,11 @@ def _guests(context: Context, *options: str) -> PartResult:
         "GCMA_TEST_FLAVOUR": kernel.flavour.name,
         "GCMA_TEST_OBJECTS": str(kernel.objects),
     }
-    if context.options.soak:
+    form = context.options.form
+    if form is Form.SOAK:
         environment["GCMA_SOAK"] = "1"
-    return _pytest("guests", "guest", environment, *options)
+    marker = "guest and not long" if form is Form.SHORT else "guest"
+    return _pytest("guests", marker, environment, *options)
 
 
 def _pytest(part: str, marker: str, environment: dict[str, str], *more: str) -> PartResult:
@@ -286,9 +297,9 @@ def kernel_selftests(context: Context) -> PartResult:
     def adapt(machine: Machine) -> Machine:
         return enlarged(machine, context)
 
-    soak, advance = context.options.soak, context.advance
+    form, advance = context.options.form, context.advance
     cases, detail = selftests.run(
-        context.kernel, programs(context.options), adapt, soak=soak, advance=advance
+        context.kernel, programs(context.options), adapt, form, advance=advance
     )
     return PartResult("selftests", cases, detail=detail)
 
@@ -298,7 +309,7 @@ def kernel_selftests(context: Context) -> PartResult:
 
 def alone(kernel: build.Kernel) -> list[PartResult]:
     """The unit tests and selftests that a kernel of a part of the series has."""
-    context = Context(Options(), kernel)
+    context = Context(Options(long=True), kernel)
     results = []
     for test in (kunit, kernel_selftests):
         start = time.monotonic()

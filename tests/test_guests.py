@@ -265,6 +265,7 @@ def lives(kernel: Kernel, groups_program: Path) -> dict[str, dict[str, str]]:
         return dict(zip(policies, texts, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups_live_with_tenants_as_without(lives: dict[str, dict[str, str]], name: str) -> None:
     without, tenants = (_figures(lives[policy][name]) for policy in ("none", "gcma"))

@@ -12,6 +12,7 @@ from lab import build, flavours, paths, process, selftests, systems, targets, te
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
+from lab.selftests import Form
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.test_a" name="good"/>
@@ -117,9 +118,12 @@ def test_program_that_skips_itself(tmp_path: Path) -> None:
     assert program(tmp_path, "a", "4\n", "1..0 # SKIP no area\n") == Summary(skipped=1)
 
 
-def test_soak_is_told_to_the_programs() -> None:
-    assert "export GCMA_SOAK=1" in selftests.script(["a"], "results", "", soak=True)
-    assert "export GCMA_SOAK=1" not in selftests.script(["a"], "results", "", soak=False)
+def test_the_form_is_told_to_the_programs() -> None:
+    told = {
+        form: [w for w in selftests.script(["a"], "results", "", form=form).split() if "=1" in w]
+        for form in Form
+    }
+    assert told == {Form.SHORT: ["GCMA_SHORT=1"], Form.LONG: [], Form.SOAK: ["GCMA_SOAK=1"]}
 
 
 def test_rounds_are_longer_in_a_soak_and_shorter_on_kernels_that_check_each_access() -> None:
@@ -129,22 +133,22 @@ def test_rounds_are_longer_in_a_soak_and_shorter_on_kernels_that_check_each_acce
         for kind, config in {"fast": {}, "slow": {"CONFIG_KASAN": "y"}}.items()
     }
     ran = {
-        (kind, soak): [name for name in ("a_x", "b", "c") if each.on(kernel, soak=soak).runs(name)]
+        (kind, form): [name for name in ("a_x", "b", "c") if each.on(kernel, form).runs(name)]
         for kind, kernel in kernels.items()
-        for soak in (False, True)
+        for form in (Form.LONG, Form.SOAK)
     }
     assert ran == {
-        ("fast", False): ["a_x", "b"],
-        ("fast", True): ["a_x", "b", "c"],
-        ("slow", False): ["b"],
-        ("slow", True): ["b", "c"],
+        ("fast", Form.LONG): ["a_x", "b"],
+        ("fast", Form.SOAK): ["a_x", "b", "c"],
+        ("slow", Form.LONG): ["b"],
+        ("slow", Form.SOAK): ["b", "c"],
     }
 
 
 def test_programs_are_told_what_the_machine_must_have() -> None:
-    script = selftests.script(["a"], "results", "gcma xfs", soak=False)
+    script = selftests.script(["a"], "results", "gcma xfs")
     assert "export GCMA_MUST='gcma xfs' GCMA_SLOW=0\n" in script
-    script = selftests.script(["a"], "results", "gcma", soak=False, slow=True)
+    script = selftests.script(["a"], "results", "gcma", slow=True)
     assert "export GCMA_MUST=gcma GCMA_SLOW=1\n" in script
 
 
@@ -177,7 +181,7 @@ def test_a_round_names_programs_that_there_are() -> None:
 def test_programs_for_data_races_are_there_and_run_on_that_kernel() -> None:
     names = {path.stem for path in paths.SELFTESTS.glob("*/*.c")}
     slow = build.Kernel(flavours.find("kcsan"), "6.12", Path(), {"CONFIG_KCSAN": "y"})
-    rounds = [each.on(slow, soak=False) for each in selftests.ROUNDS]
+    rounds = [each.on(slow, Form.LONG) for each in selftests.ROUNDS]
     for name in tests.RACY:
         assert name in names and any(each.runs(name) for each in rounds), name
     assert selftests.LONGEST in names
@@ -200,7 +204,7 @@ def test_programs_of_all_systems_are_built_side_by_side(
 
 
 def test_a_round_prepares_its_machine() -> None:
-    script = selftests.script(["a"], "results", "", "echo y >switch", soak=False)
+    script = selftests.script(["a"], "results", "", "echo y >switch")
     assert "\necho y >switch\n./a " in script
 
 
@@ -231,6 +235,7 @@ def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None
     options = tests.Options(camc=True)
     assert options.flavour == "camc"
     assert tests.Options(camc=True, debug=True).flavour == "camc-debug"
+    assert options.form is Form.LONG
     assert sorted(tests.selected(options, None)) == ["guests", "kunit", "selftests"]
     with_it, without = (
         build.Kernel(flavours.find(name), "6.12", Path(), config, targets.DEFAULT)
@@ -246,8 +251,21 @@ def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None
     assert not without.flavour.should_have(systems.CAMC)
 
 
+def test_forms_are_chosen() -> None:
+    assert tests.Options().form is Form.SHORT
+    assert tests.Options(long=True).form is Form.LONG
+    assert tests.Options(debug=True).form is Form.LONG  # short by itself: the kernel is slow
+    assert tests.Options(soak=True).form is Form.SOAK
+    assert [tests.Options(long=form).complete for form in (False, True)] == [False, True]
+
+
 @pytest.mark.parametrize(
-    "options", [tests.Options(camc=True, kcsan=True), tests.Options(soak=True, quick=True)]
+    "options",
+    [
+        tests.Options(camc=True, kcsan=True),
+        tests.Options(soak=True, quick=True),
+        tests.Options(long=True, quick=True),
+    ],
 )
 def test_options_that_contradict(options: tests.Options) -> None:
     with pytest.raises(LabError, match=r"choose one|of its own"):

@@ -2,7 +2,7 @@
 """`gcma test`: the tests."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from lab import mutants, mutants_rust, paths, setup, tests
 from lab.errors import LabError
@@ -18,8 +18,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--camc", action="store_true", help="of memory coloring, which has kernels of its own"
     )
-    parser.add_argument("--soak", action="store_true", help="the long forms")
     parser.add_argument("--quick", action="store_true", help="in a minute: lint, lab, kunit")
+    parser.add_argument("--long", action="store_true", help="all of each test: twice the time")
+    parser.add_argument("--soak", action="store_true", help="for hours")
     parser.add_argument(
         "--mutants",
         action="store_true",
@@ -34,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options = tests.Options(args.debug, args.kcsan, args.soak, args.quick, args.camc)
+    options = tests.Options(args.debug, args.kcsan, args.long, args.soak, args.quick, args.camc)
     options.check()
     if args.mutants:
         return run_mutants(args, options)
@@ -59,6 +60,8 @@ def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
     only = args.only or ""
     if options.quick or options.kcsan:
         raise LabError("--mutants takes no --quick and no --kcsan: their tests miss too much")
+    if not options.soak:
+        options = replace(options, long=True)
     rust = only == RUST or (not only and not options.camc)
     setup.install_packages()
     if args.list:

@@ -28,13 +28,16 @@ typedef __u32 u32;
 #define MUST(call)	must((call), #call, __func__, __LINE__)
 long must(long ret, const char *call, const char *func, int line);
 
-/* Are the long forms of the tests wanted? GCMA_SOAK=1 says so; options may then say otherwise. */
+/* Are the tests to run for hours? GCMA_SOAK=1 says so; options may then say otherwise. */
 bool soaking(void);
 
 /* Is each access to memory checked, and all ten times as slow? GCMA_SLOW=1 says so. */
 bool slow_kernel(void);
 
-/* On such kernels a test has one of the kinds of what it is for, which is another for the next. */
+/* Is less of everything to be done? On such a kernel, and where GCMA_SHORT=1 says so. */
+bool short_form(void);
+
+/* In short a test has one of the kinds of what it is for, which is another for the next. */
 bool has_turn(unsigned int test, unsigned int kind, unsigned int kinds);
 
 /* What gcma areas have to do during a test, which proves nothing otherwise. */

@@ -604,7 +604,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	options.ops = soaking() ? 1000000 : slow_kernel() ? 500 : 2500;
+	options.ops = soaking() ? 1000000 : short_form() ? 500 : 2500;
 	options.seed = soaking() ? now_ns() : 1;
 	options.letters = "rwmtphzcidksaoxe";
 	while ((c = getopt(argc, argv, "N:S:d:t:f:")) != -1) {

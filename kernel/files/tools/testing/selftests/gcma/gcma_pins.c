@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 {
 	int c;
 
-	allocations = soaking() ? 10000 : slow_kernel() ? 40 : 500;
+	allocations = soaking() ? 10000 : short_form() ? 40 : 500;
 	while ((c = getopt(argc, argv, "N:")) != -1) {
 		if (c != 'N')
 			return EXIT_FAILURE;

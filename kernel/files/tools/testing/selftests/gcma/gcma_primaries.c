@@ -125,7 +125,7 @@ static void file_check(int fd, unsigned int id)
 
 static void files_under_primaries(void)
 {
-	int fds[FILES], rounds = soaking() ? 1000 : slow_kernel() ? 4 : 12;
+	int fds[FILES], rounds = soaking() ? 1000 : short_form() ? 4 : 12;
 	pid_t pid;
 
 	need_volume(&volume);
@@ -150,7 +150,7 @@ static void fsx_under_primaries(void)
 
 	MUST(readlink("/proc/self/exe", self, sizeof(self) - 1));
 	pid = start_primary();
-	ops = soaking() ? 100000 : slow_kernel() ? 300 : 1000;
+	ops = soaking() ? 100000 : short_form() ? 300 : 1000;
 	status = shell("%s/gcma_fsx -t %s -N %u", dirname(self), kind, ops);
 	stop_primary(pid);
 	if (status) {
@@ -204,7 +204,7 @@ static void whole_area(void)
 /* A pattern that the kernel writes and checks, without a mapping of it */
 static void kernel_pattern(void)
 {
-	unsigned int rounds = soaking() ? 500 : slow_kernel() ? 4 : 10;
+	unsigned int rounds = soaking() ? 500 : short_form() ? 4 : 10;
 	char path[320];
 	int fd, ret;
 

@@ -134,7 +134,7 @@ static void *read_and_evict(void *arg)
 
 static void race(void)
 {
-	unsigned int changes = soaking() ? 5000 : slow_kernel() ? 8 : 25;
+	unsigned int changes = soaking() ? 5000 : short_form() ? 8 : 25;
 	unsigned long stores = counter("stores"), loads = counter("loads");
 	unsigned int version = 1;
 	u64 rnd = 1;
@@ -253,7 +253,7 @@ static off_t open_behind(int *medium)
 
 static void race_behind(void)
 {
-	unsigned int changes = soaking() ? 20000 : slow_kernel() ? 24 : 80;
+	unsigned int changes = soaking() ? 20000 : short_form() ? 24 : 80;
 	unsigned int rounds = 0, absent = 0;
 	int medium, filler;
 	pthread_t thread;
