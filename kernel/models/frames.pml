@@ -30,7 +30,7 @@
  * ----                         ------
  * TAKE_FREE, TAKE_VICTIM       gcma_copy_page(), gcma_take_from()
  * LOOK, CLAIM                  gcma_claim()
- * ANNOUNCE, COPY               gcma_enter(), copy_highpage(), gcma_exit()
+ * ANNOUNCE, COPY               gcma_enter(), gcma_copy_data(), gcma_exit()
  * put()                        gcma_put()
  * EVICT, LOAD, DROP            __remove_mapping(), filemap_add_folio(), gcma_drop()
  * settle()                     cma_give_back(), gcma_scrub(), gcma_lend()
@@ -51,7 +51,7 @@
 #define SCRUB_FIRST	12 /* mutant: cma_give_back(): scrub before the bits are cleared */
 #define LEND_LAST	13 /* mutant: cma_give_back(): lend after the bits are cleared */
 #define LEND_UNLINKED	14 /* mutant: gcma_lend(): only frames that are on no list */
-#define IDLE		15 /* mutant: gcma_idle(): look at the references */
+#define IDLE		15 /* mutant: cma_idle(): look at the references */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0

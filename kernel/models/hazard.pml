@@ -27,7 +27,7 @@
  * ----                      ------
  * attempt: its begin        gcma_copy_page() up to gcma_enter(), gcma_claim()
  *   SLOT ... WORD           gcma_enter()
- *   COPY                    copy_highpage()
+ *   COPY                    gcma_copy_data()
  *   UNSLOT, UNMASK          gcma_exit(), or the end of gcma_enter() if it fails
  *   END                     __gcma_store_commit(), gcma_put()
  * primary: BITS             cma_alloc()

@@ -22,7 +22,7 @@
  * With -DLEAVE_OUT=name one look or order is left out.
  */
 #define ASK_FIRST	1 /* mutant: shrink_inactive_list(): read the count before isolation */
-#define COMPARE		2 /* mutant: gcma_passed_by(): compare with what is noted */
+#define COMPARE		2 /* mutant: __gcma_store_commit(): compare with what is noted */
 #define PASS_LOCKED	3 /* mutant: find_lock_entries(): count who is locked */
 #define PASS_HELD	4 /* mutant: mapping_try_invalidate(): count who is held */
 #define HOLD		5 /* mutant: mapping_try_invalidate(): drop the reference last */
