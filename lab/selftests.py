@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lab import boot, kcsan, ktap, paths, systems
+from lab import boot, kcsan, ktap, paths, process, systems
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
@@ -157,9 +156,7 @@ def build() -> list[str]:
 
 
 def _build(folder: Path, output: Path) -> list[str]:
-    answer = _make(folder, f"OUTPUT={output}", "all")
-    if answer.returncode:
-        raise LabError("building the selftests failed", answer.stderr.strip())
+    _make(folder, f"OUTPUT={output}", "all")
     names = program_names(folder)
     if not names:
         raise LabError(f"the Makefile of {folder.name} names no programs")
@@ -169,14 +166,14 @@ def _build(folder: Path, output: Path) -> list[str]:
 def program_names(folder: Path) -> list[str]:
     """TEST_PROGS and TEST_GEN_PROGS of a kselftest Makefile: make itself is asked."""
     question = "gcma-names: ; @echo $(TEST_PROGS) $(TEST_GEN_PROGS)"
-    answer = _make(folder, "--eval", question, "gcma-names")
-    return [Path(name).name for name in answer.stdout.split()]
+    return [Path(name).name for name in _make(folder, "--eval", question, "gcma-names").split()]
 
 
-def _make(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def _make(folder: Path, *args: str) -> str:
     options = ["-s", "--no-print-directory", f"-j{os.cpu_count()}", "-C", str(folder)]
     options.append(f'KHDR_INCLUDES=-I"{paths.KERNEL}/files/include/uapi"')
-    return subprocess.run(["make", *options, *args], capture_output=True, text=True, check=False)
+    failure = f"building the selftests of {folder.name} failed"
+    return process.run(["make", *options, *args], failure=failure).stdout
 
 
 def run(
