@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import export, paths, source, systems, targets
+from lab import build, cli, export, paths, setup, source, systems, targets
+from lab import tests as lab_tests
 from lab.errors import LabError
+from lab.ktap import Case
 from tests.conftest import PATCH, Lab
 
 
@@ -117,6 +119,26 @@ def test_systems_are_exported_with_what_they_need(
     assert all(subject in mail.name for subject, mail in zip(subjects, mails, strict=True))
     text = "".join(mail.read_text() for mail in mails)
     assert ("mm/tenants/tenants.c" in text) == ("c-long" in subjects)
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_patches_are_tested_alone_and_kept_back_if_that_fails(
+    *, passes: bool, three_systems: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    series, base = source.read_series(three_systems.kernel), three_systems.pristine()
+    built: list[str] = []
+    monkeypatch.setenv("GCMA_CACHE", str(three_systems.cache))
+    monkeypatch.setattr(setup, "install_packages", lambda: None)
+    monkeypatch.setattr(source, "read_series", lambda *_: series)
+    monkeypatch.setattr(source, "pristine", lambda *_: base)
+    monkeypatch.setattr(build, "alone", lambda of: built.extend(p.name for p in of.patches))
+    part = lab_tests.PartResult("kunit", [Case("a test", passed=passes)])
+    monkeypatch.setattr(lab_tests, "alone", lambda _: [part])
+    target = tmp_path / "mails"
+    status = cli.main(["export", "--only", "reserve", "--test", str(target)])
+    assert built == ["0001-b.patch"]
+    assert status == (0 if passes else 1)
+    assert len(list(target.glob("*.patch"))) == (1 if passes else 0)
 
 
 def test_systems_without_patches_are_nothing_to_export(three_systems: Lab, tmp_path: Path) -> None:
