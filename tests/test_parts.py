@@ -83,7 +83,29 @@ def test_pytest_that_was_ended_or_collects_nothing_has_failed(
 
     monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
     monkeypatch.setattr(tests, "_python", pytest_of)
-    assert tests.lab(tests.Context(tests.Options())).summary == expected
+    assert tests.models(tests.Context(tests.Options())).summary == expected
+
+
+def test_each_test_of_the_lab_is_in_one_of_its_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halves: list[list[str]] = []
+
+    def pytest_of(command: list[str], _: object = None) -> process.Finished:
+        halves.append(command)
+        (name,) = (word for word in command if word.startswith("--junit-xml="))
+        case = f'<testcase classname="tests.test_a" name="{len(halves)}"/>'
+        Path(name.partition("=")[2]).write_text(f"<testsuite>{case}</testsuite>")
+        return process.Finished(command, 0, "", "")
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(tests, "_python", pytest_of)
+    assert tests.lab(tests.Context(tests.Options())).summary == Summary(passed=2)
+    named = [{word for word in half if word.startswith("tests/")} for half in halves]
+    left_out = [{word[9:] for word in half if word.startswith("--ignore=")} for half in halves]
+    assert sorted(map(len, named)) == sorted(map(len, left_out)) == [0, len(tests.SIMULATED)]
+    assert set.union(*named) == set.union(*left_out) == set(tests.SIMULATED)
+    assert all((paths.REPO / name).exists() for name in tests.SIMULATED)
 
 
 def test_programs_of_a_kselftest_makefile(tmp_path: Path) -> None:
