@@ -40,6 +40,13 @@ def test_the_binding_allows_each_policy() -> None:
     assert set(re.findall(r"^ +(\w+) +- ", described[1], flags=re.M)) == policies()
 
 
+def test_the_selftest_knows_each_policy_on_the_command_line() -> None:
+    text = (paths.SELFTESTS / "gcma/gcma_policy.c").read_text()
+    table = re.search(r"policies\[\] = \{(.*?)\};", text, flags=re.S)
+    assert table
+    assert set(re.findall(r'"(\w+)"', table[1])) == policies()
+
+
 @pytest.mark.parametrize("name", sorted(policies()))
 def test_the_administrators_guide_of_its_system_tells_what_each_is(name: str) -> None:
     series = source.read_series(paths.KERNEL)

@@ -12,7 +12,7 @@
 
 #include "../cma/cma_util.h"
 
-static const char * const policies[] = { "none", "movable", "gcma" };
+static const char * const policies[] = { "none", "movable", "gcma", "rental" };
 
 /* All areas, whatever their policy */
 static unsigned int nr_areas;
