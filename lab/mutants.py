@@ -41,8 +41,11 @@ from lab.reach import Reach
 from lab.source import Patch, Series
 from lab.trials import Trial
 
-SYSTEMS = ("reserve", "gcma", "swap", "dirty", "rental")  # whose patches have hooks
-COLORING = ("camc",)  # those that kernels of their own test
+COLORING = (systems.CAMC.name,)  # what kernels of its own test
+# Whose patches have hooks
+SYSTEMS = tuple(
+    name for name, system in systems.SYSTEMS.items() if system.parts and name not in COLORING
+)
 MUTANT_SECONDS = 30  # one, as a rule
 SUFFIXES = (".c", ".h", ".S")
 HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
