@@ -20,7 +20,6 @@
  * @memory: its pages
  * @lent: frames that the policy may use, by its own account
  * @scrubbed: frames between scrub() and lend()
- * @largest: most frames that it was asked to scrub at once
  * @busy: frames before this one it does not let go of
  * @hasty: a primary that takes what is lent as soon as it is: how many pages
  * @taken: what it got
@@ -32,7 +31,6 @@ struct cma_kunit {
 	void *memory;
 	DECLARE_BITMAP(lent, KUNIT_PAGES);
 	DECLARE_BITMAP(scrubbed, KUNIT_PAGES);
-	unsigned long largest;
 	unsigned long busy;
 	unsigned long hasty;
 	struct page *taken;
@@ -82,7 +80,6 @@ static void kunit_scrub(struct cma_reserve *r, unsigned long frame,
 {
 	struct cma_kunit *k = kunit_of(r);
 
-	k->largest = max(k->largest, count);
 	k->wrong += !kunit_bits(r->cma, frame, count, true);
 	k->wrong += find_next_bit(k->lent, frame + count, frame) < frame + count;
 	bitmap_set(k->scrubbed, frame, count);
