@@ -306,8 +306,11 @@ static inline void rental_home(struct rental *r, unsigned long frame)
 	}
 }
 
-/* A folio of the area, with one reference, or NULL: O(1) unless few frames are idle */
-static struct folio *rental_folio(struct rental *r, unsigned int order)
+/*
+ * A folio of the area, with one reference, or NULL: O(1) unless few frames are idle. Calls are a
+ * good part of what that takes.
+ */
+static __always_inline struct folio *rental_folio(struct rental *r, unsigned int order)
 {
 	unsigned long nr = 1UL << order, frame, i;
 	struct page *page;
@@ -367,7 +370,7 @@ static bool rental_may_come_home(gfp_t gfp)
 	return false;
 }
 
-static struct folio *rental_alloc_any(gfp_t gfp, unsigned int order, bool write)
+static __always_inline struct folio *rental_alloc_any(gfp_t gfp, unsigned int order, bool write)
 {
 	unsigned int i, nr = rental_nr();
 	struct folio *folio;
@@ -388,11 +391,28 @@ static struct folio *rental_alloc_any(gfp_t gfp, unsigned int order, bool write)
 	return NULL;
 }
 
+/*
+ * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
+ * be killed for a page before that was tried as often as the page allocator tries.
+ */
+static noinline struct folio *rental_alloc_late(gfp_t gfp, unsigned int order)
+{
+	struct folio *folio = NULL;
+	unsigned int tries;
+
+	for (tries = 0; !folio && tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp);
+	     tries++) {
+		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
+		if (!folio)
+			folio = rental_alloc_any(gfp, order, false);
+	}
+	return folio;
+}
+
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,
 			     bool write)
 {
 	struct folio *folio;
-	unsigned int tries;
 
 	if (order > pageblock_order || !rental_may_lend(mapping))
 		return NULL;
@@ -408,17 +428,7 @@ struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned 
 	if (folio || write || order > PAGE_ALLOC_COSTLY_ORDER || !(gfp & __GFP_DIRECT_RECLAIM) ||
 	    gfp & (__GFP_NORETRY | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL))
 		return folio;
-	/*
-	 * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
-	 * be killed for a page before that was tried as often as the page allocator tries.
-	 */
-	for (tries = 0; !folio && tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp);
-	     tries++) {
-		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
-		if (!folio)
-			folio = rental_alloc_any(gfp, order, write);
-	}
-	return folio;
+	return rental_alloc_late(gfp, order);
 }
 
 bool __rental_free(struct page *page, unsigned int order)
