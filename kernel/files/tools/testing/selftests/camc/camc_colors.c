@@ -2291,6 +2291,30 @@ static void test_read_ahead(void)
 	EXPECT(!spilled && !exhausted && got == 1 && nr_colors() == 2);
 }
 
+/* Nor for what a program says that it will need: that is a hint, of any number of pages. */
+static void test_swap_ahead(void)
+{
+	long swapped = field("/proc/vmstat", "pswpout "), spilled, exhausted;
+	char *ahead = room(MIB(1)), *at;
+
+	if (access("/tmp/camc/swap-is-on", F_OK))
+		skip("no zram to swap to");
+	touch(ahead, MIB(1));
+	MUST(madvise(ahead, MIB(1), 21 /* MADV_PAGEOUT */));
+	if (field("/proc/vmstat", "pswpout ") - swapped < (long)(MIB(1) / page / 2))
+		skip("it was not swapped out");
+	at = touch_nearly_all(4);
+	spilled = stat_of("spilled");
+	exhausted = stat_of("exhausted");
+	MUST(madvise(ahead, MIB(1), MADV_WILLNEED));
+	spilled = stat_of("spilled") - spilled;
+	exhausted = stat_of("exhausted") - exhausted;
+	munmap(at, MIB(1));
+	printf("# %ld more colors, %ld allocations failed\n", spilled, exhausted);
+	EXPECT(!spilled && !exhausted);
+	expect_content(ahead, MIB(1));
+}
+
 static int read_all(const char *path)
 {
 	static char buf[1 << 16];
@@ -3126,6 +3150,39 @@ static void test_compaction(void)
 	expect_content(at, size);
 }
 
+/* Pages of zsmalloc move themselves, and are nobody's, whatever color they have. */
+static void test_compaction_zram(void)
+{
+	int control = open("/sys/class/zram-control/hot_add", O_RDONLY), fd;
+	char path[64], id[16] = { }, *buf;
+	long lost, moved;
+	int i;
+
+	if (control < 0 || read(control, id, sizeof(id) - 1) <= 0)
+		skip("no zram");
+	close(control);
+	snprintf(path, sizeof(path), "/sys/block/zram%d/disksize", atoi(id));
+	MUST(put(path, "16M"));
+	snprintf(path, sizeof(path), "/dev/zram%d", atoi(id));
+	fd = MUST(open(path, O_RDWR | O_DIRECT));
+	buf = aligned_alloc(65536, 65536);
+	for (i = 0; i < 65536; i++)
+		buf[i] = random();
+	for (i = 0; i < 128; i++)
+		EXPECT(pwrite(fd, buf, 65536, i * 65536) == 65536);
+	/* all colors of the node: nothing else is moved there */
+	set_auto(BANKS, 0);
+	lost = stat_of("lost");
+	moved = field("/proc/vmstat", "pgmigrate_success ");
+	MUST(put("/proc/sys/vm/compact_memory", "1"));
+	moved = field("/proc/vmstat", "pgmigrate_success ") - moved;
+	lost = stat_of("lost") - lost;
+	close(fd);
+	put("/sys/class/zram-control/hot_remove", id);
+	printf("# %ld pages were moved, %ld told as lost\n", moved, lost);
+	EXPECT(!lost);
+}
+
 /*
  * Have most of memory, and give back one page of each four: no block of four is free there. Returns
  * how many blocks of four may be free elsewhere.
@@ -3921,6 +3978,7 @@ static const struct {
 	{ test_garbage, "who has used up his colors can collect garbage of f2fs" },
 	{ test_spill_blocks, "no color is taken for blocks of ext4" },
 	{ test_read_ahead, "no color is taken for what is read ahead" },
+	{ test_swap_ahead, "no color is taken for what madvise() swaps in" },
 	{ test_cgroup_bounded, "a bound of memory keeps a cgroup from the end of its colors" },
 	{ test_strict_call, "a system call of such a task fails" },
 	{ test_others, "such a task leaves alone what others have collected" },
@@ -3936,6 +3994,7 @@ static const struct {
 	{ test_trace, "what happens to colors is traced" },
 	{ test_swap, "swapped pages come back in the colors" },
 	{ test_compaction, "compaction leaves colored pages alone" },
+	{ test_compaction_zram, "pages of zram that compaction moves are not lost" },
 	{ test_compaction_needed, "nobody is killed for what compaction leaves alone" },
 	{ test_compaction_own, "nor for what a task with colors compacts" },
 	{ test_cma, "pages that CMA moves keep their colors" },
