@@ -350,6 +350,8 @@ void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 		atomic_andnot(GCMA_STATE_MASK, &f->word);
 		/* Last that is a primary's now */
 		gcma_link(g, frame, GCMA_FREE_LIST, what == GCMA_moved_aside);
+		if (list == GCMA_DIRTY)
+			gcma_dirty_room(g);
 	}
 }
 
@@ -1408,7 +1410,8 @@ static void gcma_lend(struct cma_reserve *r, unsigned long frame,
 {
 	struct gcma *g = r->tenants;
 
-	scoped_guard(spinlock_irqsave, &g->lock)
+	scoped_guard(spinlock_irqsave, &g->lock) {
+		gcma_dirty_room(g);
 		for (; count--; frame++)
 			if (gcma_frame_state(&g->frames[frame]) == GCMA_FREE &&
 			    g->frames[frame].next == GCMA_UNLINKED) {
@@ -1416,6 +1419,7 @@ static void gcma_lend(struct cma_reserve *r, unsigned long frame,
 				/* It may have been one of them before. */
 				g->unfilled += g->unfilled < g->len[GCMA_FREE_LIST];
 			}
+	}
 }
 
 static int gcma_create(struct cma_reserve *r)

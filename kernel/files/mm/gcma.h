@@ -134,6 +134,8 @@ enum gcma_admission {
  * @dirty_max: how many tenants may be nowhere else; new ones are in the last frames
  * @nr_dirty: how many are, or are about to be
  * @hand: behind the last frame that was tried for one
+ * @full: none of these frames is to be had, as far as that is known: each is dirty, a primary's,
+ *	or its memory is bad
  * @hibernates: there are to be none, for the system is to hibernate
  * @dirty: which frames hold them; see mm/gcma_dirty.c
  */
@@ -166,6 +168,7 @@ struct gcma {
 	u32 dirty_max;
 	atomic_t nr_dirty;
 	u32 hand;
+	bool full;
 	bool hibernates;
 	unsigned long *dirty;
 #endif
@@ -248,6 +251,12 @@ static inline unsigned long gcma_nr_dirty(const struct gcma *g)
 	return atomic_read_acquire(&g->nr_dirty); /* pairs with gcma_dirty_clear() */
 }
 
+/* One of the last frames may be had for a dirty tenant again. Context: gcma.lock held. */
+static inline void gcma_dirty_room(struct gcma *g)
+{
+	WRITE_ONCE(g->full, false);
+}
+
 int gcma_dirty_create(struct gcma *g);
 void gcma_dirty_free(struct gcma *g);
 void gcma_dirty_clear(struct gcma *g, u32 frame);
@@ -268,6 +277,10 @@ static inline bool gcma_is_dirty(const struct gcma *g, u32 frame)
 static inline unsigned long gcma_nr_dirty(const struct gcma *g)
 {
 	return 0;
+}
+
+static inline void gcma_dirty_room(struct gcma *g)
+{
 }
 
 static inline int gcma_dirty_create(struct gcma *g)

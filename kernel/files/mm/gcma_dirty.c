@@ -129,20 +129,26 @@ static unsigned long gcma_next_far(const struct gcma *g, unsigned long frame, un
 /*
  * Find a frame from @first on that is neither dirty nor a primary's, or -1: what is in it is
  * thrown away. Frames are tried in turn, from where the last search ended, so that those that
- * cannot be taken just now are not in the way of the next one. Context: gcma.lock held. Cost:
- * GCMA_DIRTY_SCAN frames, and O(frames of @g / BITS_PER_LONG) if most are dirty or a primary's.
+ * cannot be taken just now are not in the way of the next one. If there is none but of bad memory
+ * the area is full, as far as dirty tenants are let in, until a frame is given back. Context:
+ * gcma.lock held. Cost: GCMA_DIRTY_SCAN frames, and O(frames of @g / BITS_PER_LONG) if most are
+ * dirty or a primary's.
  */
 long gcma_take_far(struct gcma *g, u32 first)
 {
 	unsigned long begin = g->hand < first || g->hand >= g->nr_frames ? first : g->hand;
 	unsigned long frame = begin, end = g->nr_frames;
 	unsigned int tries = GCMA_DIRTY_SCAN;
+	bool owned = false;
 
 	for (;;) {
 		frame = gcma_next_far(g, frame, end);
 		if (frame >= end) {
-			if (end == begin)
+			if (end == begin) {
+				if (first <= g->nr_frames - g->dirty_max)
+					WRITE_ONCE(g->full, !owned);
 				break;
+			}
 			frame = first;
 			end = begin;
 			continue;
@@ -150,6 +156,8 @@ long gcma_take_far(struct gcma *g, u32 first)
 		g->hand = frame + 1;
 		if (gcma_take_frame(g, frame))
 			return frame;
+		/* Off all lists is what is bad, or what gcma_lend() is about to see. */
+		owned |= g->frames[frame].next != GCMA_UNLINKED;
 		frame++;
 		if (!--tries)
 			break;
@@ -168,7 +176,7 @@ static void *gcma_dirty_own(struct gcma *g, struct address_space *mapping, pgoff
 	long frame;
 
 	scoped_guard(spinlock_irqsave, &g->lock) {
-		if (!move && (g->swap_policy == GCMA_WRITE_THROUGH || g->hibernates ||
+		if (!move && (g->swap_policy == GCMA_WRITE_THROUGH || g->hibernates || g->full ||
 			      gcma_nr_dirty(g) >= g->dirty_max))
 			return NULL;
 		frame = gcma_take_far(g, g->nr_frames - g->dirty_max);
@@ -293,7 +301,9 @@ bool __gcma_swap_keeps(struct folio *folio)
 	pgoff_t index = swap_cache_index(folio->swap);
 	const struct gcma *g = gcma_area(swap_address_space(folio->swap), index);
 
+	/* Who is left dirty for nothing is taken for young: it is written only when it is old again. */
 	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH && !READ_ONCE(g->hibernates) &&
+	       !READ_ONCE(g->full) &&
 	       gcma_nr_dirty(g) + folio_nr_pages(folio) <= READ_ONCE(g->dirty_max) &&
 	       folio_test_uptodate(folio) && !folio_contain_hwpoisoned_page(folio) &&
 	       !gcma_swap_fast(folio) && gcma_is_needed(folio) && !gcma_is_zswaps(folio) &&
@@ -627,6 +637,16 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 
 #ifdef CONFIG_MEMCG
 /*
+ * What a group is above memory.high or swap.high is noted with the task that charges it, which is
+ * none of its own here: it would wait for that, a kernel thread at once. The group sees it when it
+ * charges next. Returns what was noted before, with which to call it again.
+ */
+static unsigned int gcma_note_high(unsigned int pages)
+{
+	return xchg(&current->memcg_nr_pages_over_high, pages);
+}
+
+/*
  * Who is charged for a page that is put back: its group, or the nearest one above that is not
  * gone. Takes a reference; NULL if there are no groups.
  */
@@ -644,6 +664,11 @@ static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 	return memcg;
 }
 #else
+static unsigned int gcma_note_high(unsigned int pages)
+{
+	return 0;
+}
+
 static struct mem_cgroup *gcma_charged(swp_entry_t slot)
 {
 	return NULL;
@@ -659,12 +684,14 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 {
 	struct mem_cgroup *charged = gcma_charged(slot), *old = set_active_memcg(charged);
 	const unsigned long *colors = camc_use_colors(NULL);
+	unsigned int high = gcma_note_high(0);
 	struct folio *folio;
 	bool fresh;
 
 	folio = __read_swap_cache_async(slot, gfp | __GFP_NOWARN,
 					get_task_policy(&init_task), NO_INTERLEAVE_INDEX,
 					&fresh, true);
+	gcma_note_high(high);
 	camc_use_colors(colors);
 	set_active_memcg(old);
 	mem_cgroup_put(charged);
@@ -919,8 +946,10 @@ int gcma_set_dirty_max(struct gcma *g, u32 max)
 	ret = mutex_lock_killable(&gcma_settings);
 	if (ret)
 		return ret;
-	scoped_guard(spinlock_irqsave, &g->lock)
+	scoped_guard(spinlock_irqsave, &g->lock) {
 		WRITE_ONCE(g->dirty_max, max);
+		gcma_dirty_room(g);
+	}
 	ret = gcma_drain(g, g->nr_frames - max);
 	mutex_unlock(&gcma_settings);
 	return ret;

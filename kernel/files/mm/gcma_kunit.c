@@ -3126,6 +3126,49 @@ static void __init gcma_test_dirty_far(struct kunit *test)
 	bitmap_zero(k->g->dirty, KUNIT_PAGES);
 }
 
+/*
+ * The last frames are a primary's, dirty or bad: reclaim leaves no folio dirty for want of one until
+ * one of them comes back. It does if somebody owns one: he is about to let go of it.
+ */
+static void __init gcma_test_dirty_full(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	u32 first = KUNIT_PAGES - k->g->dirty_max, last = KUNIT_PAGES - 1;
+	void *entry;
+
+	static_branch_inc(&gcma_dirty_key);
+	bitmap_set(k->cma.bitmap, first, last - first);
+	entry = kunit_store_dirty(test, last);
+	KUNIT_EXPECT_FALSE(test, k->g->full);
+	KUNIT_EXPECT_EQ(test, kunit_take_far(k, first), -1);
+	KUNIT_EXPECT_TRUE(test, k->g->full);
+	kunit_drop_dirty(test, entry);
+	KUNIT_EXPECT_FALSE(test, k->g->full);
+
+	KUNIT_ASSERT_EQ(test, kunit_take_far(k, first), last);
+	scoped_guard(spinlock_irqsave, &k->g->lock)
+		gcma_own(k->g, last, GCMA_FOLLOW, &k->inode.i_data, 0, NULL);
+	KUNIT_EXPECT_EQ(test, kunit_take_far(k, first), -1);
+	KUNIT_EXPECT_FALSE(test, k->g->full);
+	gcma_put(k->g, last, GCMA_refused_busy);
+
+	SetPageHWPoison(cma_page(&k->cma, last));
+	KUNIT_EXPECT_EQ(test, kunit_take_far(k, first), -1);
+	KUNIT_EXPECT_TRUE(test, k->g->full);
+	/* of more frames than the last ones that is not said */
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, KUNIT_PAGES), 0);
+	KUNIT_EXPECT_FALSE(test, k->g->full);
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, KUNIT_PAGES - first), 0);
+	KUNIT_EXPECT_EQ(test, kunit_take_far(k, first), -1);
+	KUNIT_EXPECT_TRUE(test, k->g->full);
+	ClearPageHWPoison(cma_page(&k->cma, last));
+
+	bitmap_clear(k->cma.bitmap, first, last - first);
+	gcma_lend(k->cma.reserve, first, last - first + 1);
+	KUNIT_EXPECT_FALSE(test, k->g->full);
+	static_branch_dec(&gcma_dirty_key);
+}
+
 /* Whatever a bit of the bitmap stands for */
 static void __init gcma_test_dirty_far_order(struct kunit *test)
 {
@@ -3761,6 +3804,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_alloc_release),
 #ifdef CONFIG_GCMA_DIRTY
 	KUNIT_CASE(gcma_test_dirty_far),
+	KUNIT_CASE(gcma_test_dirty_full),
 	KUNIT_CASE(gcma_test_dirty_far_order),
 	KUNIT_CASE(gcma_test_dirty_hand),
 	KUNIT_CASE(gcma_test_dirty_owner),

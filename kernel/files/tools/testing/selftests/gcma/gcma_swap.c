@@ -2382,6 +2382,29 @@ static void more_than_allowed(void)
 	}
 }
 
+/* What reclaim leaves dirty for an area that has no frame for it would be young again. */
+static void written_at_once(void)
+{
+	unsigned long writes;
+
+	memory_new();
+	memory_write(0, pages, 1);
+	leave_frames(0);
+	writes = vm_event("pswpout");
+	MUST(madvise(memory, BYTES, MADV_PAGEOUT));
+	writes = vm_event("pswpout") - writes;
+	if (writes < nearly(pages))
+		fail("%lu of %u pages were written", writes, pages);
+	dirty_expect(0, 0);
+	give_back();
+	memory_check();
+	/* and from now on there are frames */
+	memory_write(0, pages, 2);
+	swap_out();
+	dirty_expect(nearly(pages), NO_LIMIT);
+	memory_check();
+}
+
 static void fewer_allowed(void)
 {
 	swapped_dirty(1);
@@ -2904,6 +2927,8 @@ static const struct test move_aside_tests[] = {
 static const struct test settings_tests[] = {
 	{ none_allowed, ANY | SINGLE, NEED_LOADS, "are written if none may be in the area only" },
 	{ more_than_allowed, ANY | SINGLE, NEED_LOADS, "are written that are too many" },
+	{ written_at_once, ANY | SINGLE, NEED_STORES,
+	  "are written at once if a primary has the frames" },
 	{ fewer_allowed, ANY | SINGLE, NEED_STORES, "are in memory when fewer are allowed" },
 	{ group_gone, ANY | SINGLE, NEED_STORES, "of a group that is gone are charged to no other" },
 	{ group_in_group, ANY | SINGLE, NEED_STORES, "of a gone group are charged to that above" },
