@@ -143,6 +143,17 @@ static struct page *kunit_take(struct rental_kunit *k, unsigned long count)
 	return cma_alloc(&k->cma, count, 0, true);
 }
 
+/* As many pages of other memory as the area has */
+static void kunit_fill_elsewhere(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct page *page = kunit_take(k, KUNIT_FRAMES);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	kunit_fill(test, KUNIT_FRAMES, KUNIT_FRAMES);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+}
+
 static void kunit_put_now(struct work_struct *work)
 {
 	struct rental_kunit *k = container_of(work, struct rental_kunit, work.work);
@@ -477,6 +488,44 @@ static void rental_test_pin_locked(struct kunit *test)
 	kunit_check(test);
 }
 
+/* A glance at a page tells whether anybody is there, but for the usual ones. */
+static void rental_test_alone(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_alloc(k, 0, false);
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_EXPECT_FALSE(test, rental_alone(&folio->page)); /* on its way */
+	folio_put(folio);
+
+	folio = kunit_read(test, 0, 0);
+	lru_add_drain_all();
+	KUNIT_EXPECT_FALSE(test, rental_alone(&folio->page));
+	folio_put(folio);
+	KUNIT_EXPECT_TRUE(test, rental_alone(&folio->page));
+	folio_lock(folio);
+	folio_attach_private(folio, k);
+	KUNIT_EXPECT_TRUE(test, rental_alone(&folio->page));
+	folio_detach_private(folio);
+	folio_unlock(folio);
+	/* as if it was mapped */
+	folio_get(folio);
+	atomic_inc(&folio->_mapcount);
+	KUNIT_EXPECT_TRUE(test, rental_alone(&folio->page));
+	folio_get(folio);
+	KUNIT_EXPECT_FALSE(test, rental_alone(&folio->page));
+	folio_put(folio);
+	atomic_dec(&folio->_mapcount);
+	folio_put(folio);
+
+	/* of a large one each page is looked at in another way */
+	folio = kunit_read(test, 4, 2);
+	lru_add_drain_all();
+	folio_put(folio);
+	KUNIT_EXPECT_FALSE(test, rental_alone(folio_page(folio, 0)));
+	KUNIT_EXPECT_FALSE(test, rental_alone(folio_page(folio, 1)));
+}
+
 static int kunit_let_go(void *data)
 {
 	struct folio **folios = data;
@@ -569,6 +618,53 @@ static void rental_test_room(struct kunit *test)
 	reclaim_clean_file(NODE_DATA(rental_nid(k->r)), KUNIT_FRAMES);
 	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, KUNIT_FRAMES);
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, KUNIT_FRAMES);
+}
+
+#ifdef CONFIG_LRU_GEN
+/* Nor do they get younger by that, not even those that were read often, and count as in use. */
+static void rental_test_room_no_younger(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	int gen, i;
+
+	kunit_fill(test, 0, 1);
+	folio = filemap_get_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	/* the oldest generation */
+	deactivate_file_folio(folio);
+	lru_add_drain_all();
+	for (i = 0; i <= BIT(LRU_REFS_WIDTH); i++)
+		folio_mark_accessed(folio);
+	gen = folio_lru_gen(folio);
+	/* which may be one in use, if there are no others: nothing is looked at then */
+	reclaim_clean_file(NODE_DATA(rental_nid(k->r)), ULONG_MAX);
+	KUNIT_EXPECT_EQ(test, folio_lru_gen(folio), gen);
+	folio_put(folio);
+}
+#endif
+
+/*
+ * Pages are on lists though their zone manages none, as one that is nothing but an area: they are
+ * found there. Generations do not ask.
+ */
+static void rental_test_room_unmanaged(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
+	unsigned long managed[MAX_NR_ZONES], nr;
+	int i;
+
+	kunit_fill_elsewhere(test);
+	for (i = 0; i < MAX_NR_ZONES; i++) {
+		managed[i] = zone_managed_pages(pgdat->node_zones + i);
+		atomic_long_sub(managed[i], &pgdat->node_zones[i].managed_pages);
+	}
+	nr = reclaim_clean_file(pgdat, 1);
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		atomic_long_add(managed[i], &pgdat->node_zones[i].managed_pages);
+	if (!lru_gen_enabled())
+		KUNIT_EXPECT_GT(test, nr, 0);
 }
 
 static void rental_test_adaptive(struct kunit *test)
@@ -682,6 +778,19 @@ static void rental_test_ranges(struct kunit *test)
 	kunit_check(test);
 	KUNIT_EXPECT_EQ(test, rent_memory(cma, 0, KUNIT_FRAMES + 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
+}
+
+/* What KASAN knows pages by is of each its own when they come home, and of all one thereafter. */
+static void rental_test_tags(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned long i;
+
+	kunit_fill(test, 0, KUNIT_FRAMES);
+	KUNIT_ASSERT_EQ(test, return_memory(&k->cma, 0, KUNIT_FRAMES), 0);
+	for (i = 0; i < KUNIT_FRAMES; i++)
+		KUNIT_EXPECT_EQ(test, page_kasan_tag(k->memory + i), 0xff);
+	KUNIT_EXPECT_EQ(test, rent_memory(&k->cma, 0, KUNIT_FRAMES), 0);
 }
 
 /* ------ the exchange -------------------------------------------------- */
@@ -1419,6 +1528,48 @@ static void rental_test_slipped_written(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, rental_may_be_dirty(k->r));
 }
 
+/* Nor one that nobody gets a reference to, as it is being split; but what goes home is no such. */
+static void rental_test_slipped_frozen(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_alloc(k, 0, false);
+	bool frozen;
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	atomic_long_inc(&k->r->dirtied);
+	frozen = folio_ref_freeze(folio, 1);
+	KUNIT_EXPECT_TRUE(test, frozen);
+	rental_clean(&k->r->clean_work.work);
+	KUNIT_EXPECT_FALSE(test, rental_may_be_dirty(k->r));
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&k->r->clean_work));
+	if (frozen)
+		folio_ref_unfreeze(folio, 1);
+	folio_put(folio);
+
+	folio = kunit_read(test, 0, 0);
+	lru_add_drain_all();
+	folio_lock(folio);
+	folio_mark_dirty(folio);
+	cancel_delayed_work_sync(&k->r->clean_work);
+	frozen = folio_ref_freeze(folio, 2);
+	KUNIT_EXPECT_TRUE(test, frozen);
+	rental_clean(&k->r->clean_work.work);
+	if (frozen)
+		folio_ref_unfreeze(folio, 2);
+	KUNIT_EXPECT_TRUE(test, rental_may_be_dirty(k->r));
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&k->r->clean_work));
+	folio_unlock(folio);
+	folio_put(folio);
+	flush_delayed_work(&k->r->clean_work);
+	KUNIT_EXPECT_FALSE(test, rental_may_be_dirty(k->r));
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	folio_cancel_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
 /* What reclaim would evict */
 static struct folio *kunit_isolated(struct kunit *test, unsigned int order)
 {
@@ -1497,17 +1648,6 @@ static void rental_test_flush(struct kunit *test)
 	folio_put(folio);
 }
 #endif
-
-/* As many pages of other memory as the area has */
-static void kunit_fill_elsewhere(struct kunit *test)
-{
-	struct rental_kunit *k = test->priv;
-	struct page *page = kunit_take(k, KUNIT_FRAMES);
-
-	KUNIT_ASSERT_NOT_NULL(test, page);
-	kunit_fill(test, KUNIT_FRAMES, KUNIT_FRAMES);
-	cma_release(&k->cma, page, KUNIT_FRAMES);
-}
 
 static void kunit_expect_reclaimable(struct kunit *test, unsigned long expected)
 {
@@ -1733,15 +1873,21 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_discard),
 	KUNIT_CASE(rental_test_pin),
 	KUNIT_CASE(rental_test_pin_locked),
+	KUNIT_CASE(rental_test_alone),
 	KUNIT_CASE(rental_test_locked_then_pin),
 	KUNIT_CASE(rental_test_stays_locked),
 	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
+#ifdef CONFIG_LRU_GEN
+	KUNIT_CASE(rental_test_room_no_younger),
+#endif
+	KUNIT_CASE(rental_test_room_unmanaged),
 	KUNIT_CASE(rental_test_adaptive),
 	KUNIT_CASE(rental_test_adaptive_dirty),
 	KUNIT_CASE(rental_test_on_its_way),
 	KUNIT_CASE(rental_test_failed_long_ago),
 	KUNIT_CASE(rental_test_ranges),
+	KUNIT_CASE(rental_test_tags),
 	KUNIT_CASE(rental_test_write),
 	KUNIT_CASE(rental_test_write_large),
 	KUNIT_CASE(rental_test_write_split),
@@ -1765,6 +1911,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_slipped_locked),
 	KUNIT_CASE(rental_test_slipped_written),
+	KUNIT_CASE(rental_test_slipped_frozen),
 	KUNIT_CASE(rental_test_slipped_large),
 	KUNIT_CASE(rental_test_slipped_large_mlocked),
 	KUNIT_CASE(rental_test_take_over),
