@@ -42,6 +42,7 @@
 #include <linux/migrate.h>
 #include <linux/mm_inline.h>
 #include <linux/page-isolation.h>
+#include <linux/page_owner.h>
 #include <linux/pagevec.h>
 #include <linux/rmap.h>
 #include <linux/sched/mm.h>
@@ -307,6 +308,19 @@ static inline void rental_home(struct rental *r, unsigned long frame)
 }
 
 /*
+ * For page_owner=on, which counts the pages of each owner, those of a folio as of the first one's:
+ * they may have come home one by one.
+ */
+static void rental_own(struct page *page, unsigned int order)
+{
+	unsigned long i;
+
+	for (i = 0; i < 1UL << order; i++)
+		reset_page_owner(page + i, 0);
+	set_page_owner(page, order, GFP_NOWAIT);
+}
+
+/*
  * A folio of the area, with one reference, or NULL: O(1) unless few frames are idle. Calls are a
  * good part of what that takes.
  */
@@ -318,8 +332,10 @@ static __always_inline struct folio *rental_folio(struct rental *r, unsigned int
 	if (!rental_lend_frames(r, nr, &frame))
 		return NULL;
 	page = cma_page(r->cma, frame);
-	if (!rental_poisoned(page, nr) && (!order || cma_make_compound(page, nr)))
+	if (!rental_poisoned(page, nr) && (!order || cma_make_compound(page, nr))) {
+		rental_own(page, order);
 		return page_rmappable_folio(page);
+	}
 	/* Poisoned ones stay lent, to nobody. */
 	spin_lock_irq(&r->lock);
 	for (i = 0; i < nr; i++)
@@ -440,6 +456,7 @@ bool __rental_free(struct page *page, unsigned int order)
 		return false;
 	/* Idle frames are as allocated ones: a primary takes them without a look. */
 	post_alloc_hook(page, order, GFP_NOWAIT);
+	split_page_owner(page, order, 0); /* or who migrates a single page takes it for large */
 	spin_lock_irqsave(&r->lock, flags);
 	for (; pfn < end; pfn++, page++) {
 		set_page_count(page, 1);
