@@ -245,6 +245,31 @@ static void rental_test_large(struct kunit *test)
 	folio_put(small);
 }
 
+/*
+ * Frames that came home one by one, of several owners, are lent as one. With page_owner=on the
+ * kernel warns if more pages are taken from an owner than he had.
+ */
+static void rental_test_owner(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *small[4], *large;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(small); i++) {
+		small[i] = kunit_alloc(k, 0, false);
+		KUNIT_ASSERT_NOT_NULL(test, small[i]);
+	}
+	folio_put(small[0]);
+	for (i = 1; i < ARRAY_SIZE(small); i++)
+		folio_put(small[i]);
+	k->r->hand = 0;
+	large = kunit_alloc(k, 2, false);
+	KUNIT_ASSERT_NOT_NULL(test, large);
+	KUNIT_EXPECT_PTR_EQ(test, &large->page, k->memory);
+	folio_put(large);
+	kunit_check(test);
+}
+
 static void rental_test_no_run(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
@@ -1859,6 +1884,7 @@ static void rental_kunit_exit(struct kunit *test)
 static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_lend),
 	KUNIT_CASE(rental_test_large),
+	KUNIT_CASE(rental_test_owner),
 	KUNIT_CASE(rental_test_no_run),
 	KUNIT_CASE(rental_test_late_lookup),
 	KUNIT_CASE(rental_test_not_lent),
