@@ -258,7 +258,8 @@ def unit_tests(
     wanted = [each for each in systems.SYSTEMS.values() if system in (None, each)]
     filters = [f"kunit.filter_glob={suite}" for suite in system.suites] if system else []
     policy = "gcma" if kernel.has(systems.GCMA) else systems.STOCK
-    machine = Machine(policy=policy, args=("kunit.enable=1", *filters))
+    options = ["page_owner=on"] if kernel.config.get("CONFIG_PAGE_OWNER") == "y" else []
+    machine = Machine(policy=policy, args=("kunit.enable=1", *options, *filters))
     seconds = KUNIT_SECONDS * KUNIT_TIMES.get(kernel.flavour.name, 1)
     result = boot.exact(kernel, enlarged(machine, context), script, timeout=seconds)
     result, races = kcsan.judge(kernel, result)

@@ -488,6 +488,8 @@ static void __init cma_test_set_policy(struct kunit *test)
 static void __init cma_test_latency(struct kunit *test)
 {
 	struct cma_kunit *k = test->priv;
+	unsigned int i, sum = 0;
+	struct page *page;
 
 	/* the clock of another CPU may be ahead */
 	cma_latency_end(&k->cma, cma_latency_begin() + NSEC_PER_SEC);
@@ -497,6 +499,14 @@ static void __init cma_test_latency(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[30]), 1);
 	cma_latency_end(&k->cma, local_clock() - 100ULL * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, atomic_read(&k->cma.latency[31]), 1);
+	/* and each allocation, however fast */
+	for (i = 0; i < CMA_LATENCY_BUCKETS; i++)
+		atomic_set(&k->cma.latency[i], 0);
+	page = cma_alloc(&k->cma, 1, 0, true);
+	KUNIT_EXPECT_TRUE(test, cma_release(&k->cma, page, 1));
+	for (i = 0; i < CMA_LATENCY_BUCKETS; i++)
+		sum += atomic_read(&k->cma.latency[i]);
+	KUNIT_EXPECT_EQ(test, sum, 1);
 }
 #endif
 
