@@ -1569,7 +1569,8 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  *
  * What cma_alloc() does, for a range that the caller chooses: a driver whose device has its
  * place in memory calls this when it is opened, and rent_memory() when it is closed (section
- * 3.1 of the paper). At first all of an area is lent.
+ * 3.1 of the paper). At first all of an area is lent. Neither counts as an allocation or release of
+ * CMA.
  *
  * The pages hold what was there before, which is of files that others read: who shows them to user
  * space clears them.
