@@ -14,7 +14,7 @@ from lab.build import Kernel
 from lab.loads import CLASSIC, GENERATIONS, SWITCH
 from lab.machine import KERNEL_MIB, Machine
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.long]
 
 LRUS = {CLASSIC: "n", GENERATIONS: "y"}
 DISK = workloads.ram_disk(128, wait=False)
