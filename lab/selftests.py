@@ -58,7 +58,7 @@ class Round:
         return all(kernel.has(system) for system in self.needs)
 
     def on(self, kernel: Kernel, form: Form) -> "Round":
-        """The round as it is on a kernel, in a soak or not."""
+        """The round as it is on a kernel, in a form of the tests."""
         few = self.on_slow if slow(kernel) else None
         more = self.in_soak if form is Form.SOAK else ()
         return replace(self, programs=(*(self.programs if few is None else few), *more))

@@ -66,14 +66,16 @@ class Options:
 
     @property
     def form(self) -> Form:
-        """Of the tests. Kernels for some of them are for whoever has the time."""
+        """How much of everything. Who asks for another kernel than the usual has the time."""
         if self.soak:
             return Form.SOAK
         return Form.LONG if self.long or self.flavour != "prod" else Form.SHORT
 
     @property
     def complete(self) -> bool:
-        """Kernels that check each access run some of the selftests only, but in a soak."""
+        """Whether all cases are met: a short form, and a kernel that checks each access, leaves
+        some of the selftests out.
+        """
         return self.soak or (self.long and self.flavour == "prod")
 
     def check(self) -> None:
@@ -338,11 +340,13 @@ class Part:
     """Something that can be tested alone."""
 
     test: Callable[[Context], PartResult]
-    seconds: int  # alone, on a 2-core machine
+    seconds: int  # in the short form, beside another part, on a 2-core machine
+    long: int | None = None  # in the others, if that is more
     kernel: bool = False  # it needs one
     quick: bool = False  # it is for whoever has just changed something
     special: bool = False  # it is what kernels of some tests are for
     camc: bool = False  # of those, the ones with memory coloring
+    known: Callable[[Options], bool] | None = None  # whether it passed, and need not run
 
     def runs(self, options: Options) -> bool:
         """Without being asked for by its name."""
@@ -351,16 +355,41 @@ class Part:
         return self.special or not options.special or (self.camc and options.camc)
 
 
+def library_is_known(options: Options) -> bool:
+    with suppress(LabError):  # which the part will tell
+        return not options.soak and steps.passed(debug=options.debug).exists()
+    return False
+
+
 # the longest first
 PARTS = {
-    "guests": Part(guests, 200, kernel=True, camc=True),
-    "selftests": Part(kernel_selftests, 280, kernel=True, special=True),
-    "models": Part(models, 60),
-    "compactfit": Part(library, 60),
-    "lab": Part(lab, 40, quick=True),
-    "kunit": Part(kunit, 25, kernel=True, quick=True, special=True),
-    "lint": Part(lint, 5, quick=True),
+    "guests": Part(guests, 160, 385, kernel=True, camc=True),
+    "selftests": Part(kernel_selftests, 190, 485, kernel=True, special=True),
+    "models": Part(models, 64),
+    "compactfit": Part(library, 140, known=library_is_known),
+    "lab": Part(lab, 66, quick=True),
+    "kunit": Part(kunit, 24, kernel=True, quick=True, special=True),
+    "lint": Part(lint, 1, quick=True),
 }
+# Seconds on other kernels
+ELSEWHERE = {
+    "debug": {"selftests": 635, "kunit": 60},
+    "kcsan": {"selftests": 1680, "kunit": 210},
+    "camc": {"selftests": 290},
+}
+# More of a soak is not known before: hours, each of these at least
+SOAK = {"selftests": 3600, "compactfit": steps.SOAK_FUZZ_SECONDS}
+
+
+def expected(name: str, options: Options, *, named: bool) -> int:
+    """Seconds that a part will take."""
+    part = PARTS[name]
+    if options.soak and name in SOAK:
+        return SOAK[name]
+    if part.known and not named and part.known(options):
+        return 0
+    usual = part.seconds if options.form is Form.SHORT else part.long or part.seconds
+    return ELSEWHERE.get(options.flavour, {}).get(name, usual)
 
 
 def selected(options: Options, only: str | None) -> list[str]:
@@ -384,16 +413,17 @@ def run(options: Options, only: str | None = None) -> list[PartResult]:
     listed = skips.read()
     whole = only is None and not options.quick and not options.special
     done = dict.fromkeys(names, 0.0)
-    seconds = sum(PARTS[name].seconds for name in names)
+    seconds = {name: expected(name, options, named=context.named) for name in names}
+    work = sum(seconds.values())
     results = []
     with (
-        console.progress("testing", seconds, seconds / WORKERS) as step,
+        console.progress("testing", work, max(work / WORKERS, *seconds.values())) as step,
         ThreadPoolExecutor(WORKERS) as pool,
     ):
 
         def advance(name: str, share: float) -> None:
             done[name] = share
-            step.update(sum(share * PARTS[part].seconds for part, share in done.items()))
+            step.update(sum(share * seconds[part] for part, share in done.items()))
 
         context.advance = lambda share: advance("selftests", share)
         pending = [pool.submit(_run, name, context) for name in names]

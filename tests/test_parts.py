@@ -4,6 +4,7 @@
 import fnmatch
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,38 @@ def test_forms_are_chosen() -> None:
     assert tests.Options(debug=True).form is Form.LONG  # short by itself: the kernel is slow
     assert tests.Options(soak=True).form is Form.SOAK
     assert [tests.Options(long=form).complete for form in (False, True)] == [False, True]
+
+
+def test_who_waits_is_told_for_how_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def good(name: str) -> Callable[[tests.Context], tests.PartResult]:
+        return lambda _: tests.PartResult(name, [Case("x", passed=True)])
+
+    def told(only: str | None = None, **options: bool) -> str:
+        tests.run(tests.Options(**options), only)
+        return capsys.readouterr().err.splitlines()[0]
+
+    monkeypatch.setattr(build, "build", lambda _: LabError("none is needed"))
+    parts = {
+        "selftests": tests.Part(good("selftests"), 20, 50, special=True),
+        "quick": tests.Part(good("quick"), 10, quick=True, special=True),
+        "known": tests.Part(good("known"), 40, known=lambda options: not options.debug),
+    }
+    monkeypatch.setattr(tests, "PARTS", parts)
+    monkeypatch.setattr(tests, "ELSEWHERE", {"kcsan": {"selftests": 90}})
+    assert told() == "testing: about 20 s"  # the longest: half of all is less
+    assert told(long=True) == "testing: about 50 s"
+    assert told(debug=True) == "testing: about 50 s"  # half of 100
+    assert told(quick=True) == told("quick") == "testing: about 10 s"
+    assert told("known") == "testing: about 40 s"
+    assert told(kcsan=True) == "testing: about 90 s"
+    assert told(soak=True) == "testing: about 60 min 00 s"
+
+
+def test_times_are_of_parts_and_kernels_that_there_are() -> None:
+    assert set(tests.ELSEWHERE) <= set(flavours.FLAVOURS)
+    assert set().union(tests.SOAK, *tests.ELSEWHERE.values()) <= set(tests.PARTS)
 
 
 @pytest.mark.parametrize(

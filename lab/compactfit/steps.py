@@ -63,7 +63,7 @@ def run(*, debug: bool, soak: bool, again: bool = True) -> tuple[list[Case], str
     Unless it is to run `again`, or for long, a round that passed is not run as long as nothing is
     different: who works on the kernel need not wait for it.
     """
-    known = paths.cache() / "compactfit" / f"passed-{_content(debug=debug)}.json"
+    known = passed(debug=debug)
     if known.exists() and not (again or soak):
         console.say(
             "compactfit: passed before, and nothing is different: --only compactfit runs it"
@@ -81,6 +81,11 @@ def run(*, debug: bool, soak: bool, again: bool = True) -> tuple[list[Case], str
         part.write_text(json.dumps(kept))
         part.rename(known)
     return whole.cases, whole.detail
+
+
+def passed(*, debug: bool) -> Path:
+    """Where a round as it is now is kept, if it has passed."""
+    return paths.cache() / "compactfit" / f"passed-{_content(debug=debug)}.json"
 
 
 def _content(*, debug: bool) -> str:
