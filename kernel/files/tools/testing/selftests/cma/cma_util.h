@@ -37,7 +37,7 @@ bool slow_kernel(void);
 /* Is less of everything to be done? On such a kernel, and where GCMA_SHORT=1 says so. */
 bool short_form(void);
 
-/* In short a test has one of the kinds of what it is for, which is another for the next. */
+/* In that form a test has one of the kinds of what it is for, which is another for the next. */
 bool has_turn(unsigned int test, unsigned int kind, unsigned int kinds);
 
 /* What gcma areas have to do during a test, which proves nothing otherwise. */

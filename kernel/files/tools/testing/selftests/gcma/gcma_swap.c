@@ -2473,7 +2473,7 @@ static void switch_all_the_time(void)
 	}
 }
 
-/* All steps together check 50,000 pages; if there is time, a million each. */
+/* All steps together check 50,000 pages, a tenth in the short form; in a soak a million each. */
 static void steps_while_switched(void)
 {
 	unsigned long stores, moved, back;
@@ -3053,7 +3053,7 @@ static const struct device {
 	  { small_tests } },
 };
 
-/* On slow kernels each test has one of the devices that it is for. */
+/* In the short form each test has one of the devices that it is for. */
 static bool device_of(const struct device *device, unsigned int t, const struct test *test)
 {
 	unsigned int before = 0, all = 0;
@@ -3069,7 +3069,7 @@ static bool device_of(const struct device *device, unsigned int t, const struct 
 	return has_turn(test - device->tests[t], before, all);
 }
 
-/* Does the device have this test of these pages? On slow kernels each has one kind of pages. */
+/* Does the device have this test of these pages? In the short form each has one kind of pages. */
 static bool test_of(const struct device *device, unsigned int t, const struct test *test,
 		    unsigned int k)
 {
