@@ -9,7 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, flavours, paths, process, selftests, systems, targets, tests
+from lab import (
+    build,
+    cli,
+    flavours,
+    mutants,
+    paths,
+    process,
+    selftests,
+    setup,
+    systems,
+    targets,
+    tests,
+)
 from lab.errors import LabError
 from lab.ktap import Case, Summary
 from lab.machine import Machine
@@ -280,6 +292,43 @@ def test_forms_are_chosen() -> None:
     assert tests.Options(debug=True).form is Form.LONG  # short by itself: the kernel is slow
     assert tests.Options(soak=True).form is Form.SOAK
     assert [tests.Options(long=form).complete for form in (False, True)] == [False, True]
+
+
+def test_guests_that_take_long_are_in_the_long_form_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(options: tests.Options) -> tuple[str, str | None]:
+        ran: list[tuple[str, str | None]] = []
+
+        def pytest_of(part: str, marker: str, environment: dict[str, str], *_: str) -> None:
+            assert part == "guests"
+            ran.append((marker, environment.get("GCMA_SOAK")))
+
+        monkeypatch.setattr(tests, "_pytest", pytest_of)
+        config = {"CONFIG_CMA_RESERVE": "y"}
+        flavour = flavours.find(options.flavour)
+        kernel = build.Kernel(flavour, "6.12", tmp_path, config, targets.DEFAULT)
+        tests.guests(tests.Context(options, kernel))
+        return ran[0]
+
+    assert told(tests.Options()) == ("guest and not long", None)
+    assert told(tests.Options(long=True)) == told(tests.Options(debug=True)) == ("guest", None)
+    assert told(tests.Options(soak=True)) == ("guest", "1")
+
+
+def test_mutants_meet_the_long_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = []
+
+    def met(options: tests.Options, _: str) -> list[Case]:
+        forms.append(options.form)
+        return [Case("x", passed=True)]
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(setup, "install_packages", lambda: None)
+    monkeypatch.setattr(mutants, "run", met)
+    for more in ([], ["--soak"]):
+        assert cli.main(["test", "--mutants", "--only", "gcma", *more]) == 0
+    assert forms == [Form.LONG, Form.SOAK]  # the groups are in no other
 
 
 def test_who_waits_is_told_for_how_long(

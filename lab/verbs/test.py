@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--camc", action="store_true", help="of memory coloring, which has kernels of its own"
     )
     parser.add_argument("--quick", action="store_true", help="in a minute: lint, lab, kunit")
-    parser.add_argument("--long", action="store_true", help="more of each, as CI does: in ten minutes")
+    parser.add_argument("--long", action="store_true", help="more of each, as CI: ten minutes")
     parser.add_argument("--soak", action="store_true", help="for hours")
     parser.add_argument(
         "--mutants",
