@@ -3178,9 +3178,11 @@ static void test_compaction_zram(void)
 	moved = field("/proc/vmstat", "pgmigrate_success ") - moved;
 	lost = stat_of("lost") - lost;
 	close(fd);
-	put("/sys/class/zram-control/hot_remove", id);
+	MUST(put("/sys/class/zram-control/hot_remove", id));
 	printf("# %ld pages were moved, %ld told as lost\n", moved, lost);
 	EXPECT(!lost);
+	if (!moved)
+		skip("compaction moved nothing");
 }
 
 /*

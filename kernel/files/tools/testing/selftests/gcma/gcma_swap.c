@@ -9,6 +9,7 @@
 #include <glob.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -2386,8 +2387,13 @@ static void more_than_allowed(void)
 static void written_at_once(void)
 {
 	unsigned long writes;
+	cpu_set_t one;
 
 	memory_new();
+	/* what is on its way to a list is seen by a look from the same CPU only */
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	MUST(sched_setaffinity(0, sizeof(one), &one));
 	memory_write(0, pages, 1);
 	leave_frames(0);
 	writes = vm_event("pswpout");
