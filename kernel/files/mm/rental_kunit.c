@@ -645,24 +645,46 @@ static void rental_test_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->r->nr_lent, KUNIT_FRAMES);
 }
 
+/* Reclaim looks for pages of the area's node, which are not found. */
+static void kunit_reclaim_node(struct rental_kunit *k)
+{
+	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
+	unsigned long min_slab = pgdat->min_slab_pages;
+	int mode = node_reclaim_mode;
+
+	pgdat->min_slab_pages = 0; /* what to look at it for */
+	node_reclaim_mode = RECLAIM_WRITE | RECLAIM_UNMAP;
+	node_reclaim(pgdat, GFP_KERNEL, MAX_PAGE_ORDER);
+	node_reclaim_mode = mode;
+	pgdat->min_slab_pages = min_slab;
+}
+
 #ifdef CONFIG_LRU_GEN
 /* Nor do they get younger by that, not even those that were read often, and count as in use. */
 static void rental_test_room_no_younger(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
+	struct lru_gen_folio *lrugen;
 	struct folio *folio;
 	int gen, i;
 
+	if (!lru_gen_enabled())
+		return;
+	/* the oldest generation has to be none of those in use: nothing is looked at there */
+	lrugen = &mem_cgroup_lruvec(NULL, NODE_DATA(rental_nid(k->r)))->lrugen;
+	for (i = 0; i < 20 && lrugen->min_seq[LRU_GEN_FILE] + MIN_NR_GENS > lrugen->max_seq; i++)
+		kunit_reclaim_node(k);
 	kunit_fill(test, 0, 1);
 	folio = filemap_get_folio(kunit_mapping(k), 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
-	/* the oldest generation */
+	lru_add_drain_all();
 	deactivate_file_folio(folio);
 	lru_add_drain_all();
 	for (i = 0; i <= BIT(LRU_REFS_WIDTH); i++)
 		folio_mark_accessed(folio);
 	gen = folio_lru_gen(folio);
-	/* which may be one in use, if there are no others: nothing is looked at then */
+	KUNIT_EXPECT_EQ(test, gen, lru_gen_from_seq(lrugen->min_seq[LRU_GEN_FILE]));
+	KUNIT_EXPECT_LE(test, lrugen->min_seq[LRU_GEN_FILE] + MIN_NR_GENS, lrugen->max_seq);
 	reclaim_clean_file(NODE_DATA(rental_nid(k->r)), ULONG_MAX);
 	KUNIT_EXPECT_EQ(test, folio_lru_gen(folio), gen);
 	folio_put(folio);
@@ -1730,20 +1752,6 @@ static void rental_test_node_full(struct kunit *test)
 
 /* So many that the area has room still */
 #define KUNIT_SPARED	(KUNIT_FRAMES - 2 * KUNIT_FRAMES / RENTAL_ROOM)
-
-/* Reclaim looks for pages of the area's node, which are not found. */
-static void kunit_reclaim_node(struct rental_kunit *k)
-{
-	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
-	unsigned long min_slab = pgdat->min_slab_pages;
-	int mode = node_reclaim_mode;
-
-	pgdat->min_slab_pages = 0; /* what to look at it for */
-	node_reclaim_mode = RECLAIM_WRITE | RECLAIM_UNMAP;
-	node_reclaim(pgdat, GFP_KERNEL, MAX_PAGE_ORDER);
-	node_reclaim_mode = mode;
-	pgdat->min_slab_pages = min_slab;
-}
 
 /* That it has too little is no distress: the next one is asked. */
 static void rental_test_one_node(struct kunit *test)

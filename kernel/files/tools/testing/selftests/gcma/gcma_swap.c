@@ -2756,8 +2756,9 @@ static void refaults_expect(bool known)
 	flush_statistics();
 	reads = vm_event("pswpin") - reads;
 	refaults = vm_event("workingset_refault_anon") - refaults;
+	/* some were evicted without a copy, for somebody held them for a moment */
 	if (reads < pages / 2 ||
-	    (known ? refaults < reads - reads / 8 : refaults > reads / 8))
+	    (known ? refaults < reads - reads / 4 : refaults > reads / 4))
 		fail("%lu refaults of %lu pages that were read", refaults, reads);
 }
 
