@@ -320,11 +320,8 @@ static void rental_own(struct page *page, unsigned int order)
 	set_page_owner(page, order, GFP_NOWAIT);
 }
 
-/*
- * A folio of the area, with one reference, or NULL: O(1) unless few frames are idle. Calls are a
- * good part of what that takes.
- */
-static __always_inline struct folio *rental_folio(struct rental *r, unsigned int order)
+/* A folio of the area, with one reference, or NULL: O(1) unless few frames are idle */
+static noinline struct folio *rental_folio(struct rental *r, unsigned int order)
 {
 	unsigned long nr = 1UL << order, frame, i;
 	struct page *page;
@@ -349,14 +346,14 @@ static __always_inline struct folio *rental_folio(struct rental *r, unsigned int
  * May the pages of a mapping be lent frames? Those of regular files that can be opened: what
  * filesystems keep for themselves is written to in ways of their own. Shared mappings of files
  * are read-only until a fault tells of a write, or for ever. Files that are cached locally are
- * made dirty when they are read.
+ * made dirty when they are read. No block device is a regular file: see inode_to_bdi().
  */
 static __always_inline bool rental_may_lend(struct address_space *mapping)
 {
 	const struct inode *host = mapping->host;
 
 	return host && S_ISREG(host->i_mode) && host->i_fop->read_iter &&
-	       mapping_can_writeback(mapping) && !dax_mapping(mapping) &&
+	       host->i_sb->s_bdi->capabilities & BDI_CAP_WRITEBACK && !dax_mapping(mapping) &&
 	       !mapping_unevictable(mapping) && !mapping_release_always(mapping);
 }
 
@@ -386,6 +383,7 @@ static bool rental_may_come_home(gfp_t gfp)
 	return false;
 }
 
+/* Calls are a good part of what that takes. */
 static __always_inline struct folio *rental_alloc_any(gfp_t gfp, unsigned int order, bool write)
 {
 	unsigned int i, nr = rental_nr();
