@@ -301,7 +301,7 @@ bool __gcma_swap_keeps(struct folio *folio)
 	pgoff_t index = swap_cache_index(folio->swap);
 	const struct gcma *g = gcma_area(swap_address_space(folio->swap), index);
 
-	/* Who is left dirty for nothing is taken for young: it is written only when it is old again. */
+	/* What is left dirty for nothing is taken for young, and written when it is old again. */
 	return READ_ONCE(g->swap_policy) != GCMA_WRITE_THROUGH && !READ_ONCE(g->hibernates) &&
 	       !READ_ONCE(g->full) &&
 	       gcma_nr_dirty(g) + folio_nr_pages(folio) <= READ_ONCE(g->dirty_max) &&

@@ -3127,8 +3127,8 @@ static void __init gcma_test_dirty_far(struct kunit *test)
 }
 
 /*
- * The last frames are a primary's, dirty or bad: reclaim leaves no folio dirty for want of one until
- * one of them comes back. It does if somebody owns one: he is about to let go of it.
+ * The last frames are a primary's, dirty or bad: reclaim leaves no folio dirty for want of one
+ * until one of them comes back. It does if somebody owns one: he is about to let go of it.
  */
 static void __init gcma_test_dirty_full(struct kunit *test)
 {
