@@ -95,6 +95,7 @@ class Cost:
     loads: int
     swap_ins: int = 0  # pages read from swap
     swap_outs: int = 0  # and written
+    major_faults: int = 0  # also those that a tenant ended
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
@@ -105,6 +106,7 @@ class Cost:
             self.loads + other.loads,
             self.swap_ins + other.swap_ins,
             self.swap_outs + other.swap_outs,
+            self.major_faults + other.major_faults,
         )
 
 
@@ -161,6 +163,14 @@ def swap_ins(cost: Cost) -> float:
 
 def swap_outs(cost: Cost) -> float:
     return cost.swap_outs
+
+
+def major_faults(cost: Cost) -> float:
+    return cost.major_faults
+
+
+def million_instructions(cost: Cost) -> float:
+    return cost.instructions / 1e6
 
 
 def milliseconds(cost: Cost) -> float:
@@ -240,7 +250,7 @@ def costs(load: Load, output: Output) -> list[Cost]:
                 measure.job(output[f"job {number}"])[1],
                 area.get("stores", 0),
                 area.get("loads", 0),
-                *(events[name] for name in ("pswpin", "pswpout")),
+                *(events[name] for name in ("pswpin", "pswpout", "pgmajfault")),
             )
         )
     return steps
@@ -314,8 +324,17 @@ def beside(
     return [replace(measurement, samples=measurement.samples[:fewest]) for measurement in present]
 
 
-def swap_table(title: str, measured: Measurements, variants: Sequence[str], note: str) -> Table:
-    """One row a load and setting: pages read from swap, written to it, instructions.
+SWAPPED = {"in": swap_ins, "out": swap_outs, "million instructions": million_instructions}
+
+
+def swap_table(
+    title: str,
+    measured: Measurements,
+    variants: Sequence[str],
+    note: str,
+    told: Mapping[str, Callable[[Cost], float]] = SWAPPED,
+) -> Table:
+    """One row a load and setting: what is `told` of each variant.
 
     Only of those in which all variants were run, and by the seeds that all of them have.
     """
@@ -329,17 +348,10 @@ def swap_table(title: str, measured: Measurements, variants: Sequence[str], note
         rows.append(
             [
                 *(name, first.load.swap, setting.lru),
-                *(round(measurement.mean(swap_ins)) for measurement in by),
-                *(round(measurement.mean(swap_outs)) for measurement in by),
-                *(round(measurement.mean(instructions) / 1e6) for measurement in by),
+                *(round(measurement.mean(what)) for what in told.values() for measurement in by),
             ]
         )
-    columns = (
-        *("load", "swap", "LRU"),
-        *(f"{v}, in" for v in variants),
-        *(f"{v}, out" for v in variants),
-        *(f"{v}, million instructions" for v in variants),
-    )
+    columns = ("load", "swap", "LRU", *(f"{v}, {name}" for name in told for v in variants))
     return Table(title, columns, rows, note)
 
 

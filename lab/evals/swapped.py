@@ -31,6 +31,12 @@ REDIS_JOBS = {
     "Redis, keys by Zipf 1.1": f"zipf {SOCKET} {KEYS} {{seed}} {REQUESTS}",
     "Redis, redis-benchmark": f"benchmark {SOCKET} {KEYS} {{seed}} {REQUESTS}",
 }
+# Each page of as much memory is read and written, again and again
+STRESS = (
+    f"run stress-ng --vm 1 --vm-bytes {SET_MIB}M --vm-keep --vm-method incdec --vm-ops 100000"
+    " --no-rand-seed --quiet"
+)
+STRESS_MIB = 24  # of the guest's memory, with its libraries
 REDIS_READY = f"""\
 redis-server --port 0 --unixsocket {SOCKET} --save '' --appendonly no >/tmp/log 2>&1 &
 until [ -e {SOCKET} ]; do sleep 0.01; done
@@ -63,10 +69,20 @@ def _redis(name: str, step: str, swap: str) -> Load:
     )
 
 
+def _stress(name: str, step: str, swap: str) -> Load:
+    # with random numbers of its own, which are always the same
+    cache_mib = MEMORY_MIB + STRESS_MIB
+    return replace(_load(name, step, swap), cache_mib=cache_mib, host=("stress-ng",), seeds=1)
+
+
 LOADS = tuple(
     make(name, step, swap)
     for swap in workloads.SWAPS
-    for make, jobs in ((_load, JOBS), (_redis, REDIS_JOBS))
+    for make, jobs in (
+        (_load, JOBS),
+        (_stress, {"stress-ng, vm": STRESS}),
+        (_redis, REDIS_JOBS),
+    )
     for name, step in jobs.items()
 )
 
@@ -107,7 +123,14 @@ def swapped(kernels: Kernels) -> Outcome:
                 f" ({6 * SET_MIB * PAGES:,} by applications), one in four for writing: what is read"
                 " and written is that of all of it, instructions are those of the last half of the"
                 f" accesses. Redis: {KEYS:,} keys of 1,000 bytes, set before; {REQUESTS:,}"
-                " requests, of redis-benchmark of each kind.",
+                " requests, of redis-benchmark of each kind. stress-ng: all that it does.",
+            ),
+            loads.swap_table(
+                "Major faults",
+                measured,
+                VARIANTS,
+                "Of the same. A page that comes from the area instead of from swap is one, too.",
+                {"major faults": loads.major_faults},
             ),
             loads.swap_table(
                 "The same with tenants that are not written to swap",

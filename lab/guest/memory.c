@@ -10,10 +10,12 @@
  * memory apps MIB SEED ACCESSES N	N applications of MIB each, visited as a phone's user
  *					does: mostly one of the last, each visit touches most
  *					of its memory
+ * memory run COMMAND...		another program
  *
  * Each page says of itself which it is and how often it was written to, and that is checked.
  * Prints "filled" when each page was written to once, and at the end the number of accesses
- * that were counted and the cycles that they took: those of the second half.
+ * that were counted and the cycles that they took: those of the second half. Of another program
+ * it is one access, and all its cycles.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -22,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -172,14 +175,32 @@ static const struct kind {
 	{ "apps", apps },
 };
 
+static int run_program(char **command)
+{
+	unsigned long long start = cycles_now();
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		execvp(command[0], command);
+		err(1, "%s", command[0]);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0)
+		err(1, "%s", command[0]);
+	printf("1 %llu\n", cycles_now() - start);
+	return !WIFEXITED(status) || WEXITSTATUS(status);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long pages, accesses, page, done;
 	unsigned long long start;
 	unsigned int i;
 
+	if (argc > 2 && !strcmp(argv[1], "run"))
+		return run_program(argv + 2);
 	if (argc < 5)
-		errx(2, "usage: memory KIND MIB SEED ACCESSES [N | FILE FILE_MIB]");
+		errx(2, "usage: memory KIND MIB SEED ACCESSES [N | FILE FILE_MIB] | run COMMAND...");
 	for (i = 0; strcmp(kinds[i].name, argv[1]); i++)
 		if (i + 1 == sizeof(kinds) / sizeof(*kinds))
 			errx(2, "unknown job %s", argv[1]);
