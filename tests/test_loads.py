@@ -32,22 +32,22 @@ def test_each_step_costs_what_the_counters_gained_in_it() -> None:
         "area 1": "stores 7\nloads 2\n",
         "area 0": "stores 4\nloads 2\n",
         "area 2": "stores 9\nloads 5\n",
-        "vmstat 0": "pswpin 1\npswpout 2\n",
-        "vmstat 1": "pswpin 4\npswpout 2\n",
-        "vmstat 2": "pswpin 4\npswpout 7\n",
+        "vmstat 0": "pswpin 1\npswpout 2\npgmajfault 5\n",
+        "vmstat 1": "pswpin 4\npswpout 2\npgmajfault 9\n",
+        "vmstat 2": "pswpin 4\npswpout 7\npgmajfault 9\n",
         "job 1": "9 5000\n",
         "job 2": "9 300\n",
     }
     output = guests.Output(guests.Guest("g", cast("Kernel", None), Machine(), ""), BOOTED, sections)
     assert loads.costs(LOAD, output) == [
-        Cost(24, 3, 5000, 3, 0, 3, 0),
+        Cost(24, 3, 5000, 3, 0, 3, 0, 4),
         Cost(0, 0, 300, 2, 3, 0, 5),
     ]
     both = Load(*("a load", 32, 32, 48, "", LOAD.steps), stream=True)
-    assert loads.costs(both, output)[0] == Cost(32, 7, 5000, 3, 0, 3, 0)
+    assert loads.costs(both, output)[0] == Cost(32, 7, 5000, 3, 0, 3, 0, 4)
     none = {name: text for name, text in sections.items() if not name.startswith("area")}
     output = guests.Output(output.guest, BOOTED, none)
-    assert loads.costs(LOAD, output)[0] == Cost(24, 3, 5000, 0, 0, 3, 0)
+    assert loads.costs(LOAD, output)[0] == Cost(24, 3, 5000, 0, 0, 3, 0, 4)
     swapped = replace(LOAD, disk_mib=0, swap="disk")
     assert loads.costs(swapped, output)[1] == Cost(0, 0, 300, 0, 0, 0, 5)
 
@@ -135,6 +135,8 @@ def test_variants_with_fewer_seeds_are_held_against_the_same_seeds() -> None:
     table = loads.swap_table("t", measured, (NONE, "few"), "")
     assert table.rows == [["a load", "", "classic", 2, 2, 100, 25, 1, 1]]
     assert loads.swap_table("t", measured, (NONE,), "").rows[0][4] == 200
+    faults = loads.swap_table("t", measured, (NONE,), "", {"faults": loads.major_faults})
+    assert (faults.columns[3:], faults.rows[0][3:]) == (("none, faults",), [0])
 
 
 def measured(variant: str, *sectors: int, setting: Setting = FIRST) -> Measured:
