@@ -157,9 +157,17 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gf
 		cleared = count;
 	for (i = 0; i < cleared; i++)
 		clear_highpage(pfn_to_page(pfn + i));
-	if ((gfp & __GFP_COMP) && !cma_make_compound(pfn_to_page(pfn), count)) {
-		cma_reserve_release(cma, pfn, count);
-		return -EBUSY;
+	if (gfp & __GFP_COMP) {
+		if (!cma_make_compound(pfn_to_page(pfn), count)) {
+			cma_reserve_release(cma, pfn, count);
+			return -EBUSY;
+		}
+		/*
+		 * Huge pages are taken off all memory, by vm_commit_limit() and by programs, so
+		 * they are a part of it. As those of boot are, see gather_bootmem_prealloc(); but
+		 * no zone manages them: it had watermarks for pages that it never has free.
+		 */
+		totalram_pages_add(count);
 	}
 	trace_cma_reserve_take(cma->name, pfn, count);
 	return 0;
@@ -177,8 +185,10 @@ static void cma_reset_page(struct page *page)
 	set_page_private(page, 0);
 }
 
+/* What cma_reserve_take() made one. */
 static void cma_unmake_compound(struct page *head, unsigned long count)
 {
+	totalram_pages_add(-count);
 	while (count--) {
 		struct page *page = nth_page(head, count);
 

@@ -8,6 +8,7 @@
  */
 
 #include <kunit/test.h>
+#include <linux/initrd.h>
 #include <linux/sched/clock.h>
 
 #include "cma_reserve_debug.h"
@@ -279,12 +280,15 @@ static void __init cma_test_compound(struct kunit *test)
 {
 	struct cma_kunit *k = test->priv;
 	struct folio *folio;
-	unsigned long i;
+	unsigned long i, ram;
 
+	wait_for_initramfs(); /* which gives its memory back meanwhile */
+	ram = totalram_pages();
 	folio = cma_alloc_folio(&k->cma, 3, GFP_KERNEL | __GFP_COMP);
 	KUNIT_ASSERT_NOT_NULL(test, folio);
 	KUNIT_EXPECT_EQ(test, folio_order(folio), 3);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
+	KUNIT_EXPECT_EQ(test, totalram_pages(), ram + 8);
 
 	/* held as a whole, quarantined as a whole */
 	folio_get(folio);
@@ -293,6 +297,7 @@ static void __init cma_test_compound(struct kunit *test)
 	folio_put(folio);
 	kunit_run_quarantine_work(k);
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+	KUNIT_EXPECT_EQ(test, totalram_pages(), ram);
 
 	for (i = 0; i < 8; i++) {
 		KUNIT_EXPECT_FALSE(test, PageCompound(cma_page(&k->cma, i)));
@@ -309,6 +314,7 @@ static void __init cma_test_compound(struct kunit *test)
 		cma_release(&k->cma, &folio->page, 8);
 		kunit_run_quarantine_work(k);
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES));
+		KUNIT_EXPECT_EQ(test, totalram_pages(), ram);
 	}
 }
 

@@ -83,17 +83,24 @@ static unsigned long hugetlb_areas_used(void)
 
 static void need_hugetlb(void)
 {
-	char cmdline[4096] = "";
+	char cmdline[4096] = "", policy[64] = "movable";
+	unsigned long limit;
 
 	read_word("/proc/cmdline", cmdline, sizeof(cmdline));
 	if (!strstr(cmdline, "hugetlb_cma="))
 		lack("hugetlb", "no hugetlb_cma= on the command line");
 	if (huge_pages(0))
 		lack("hugetlb", "1 GiB pages are in use");
+	limit = memory_kib("CommitLimit:");
 	if (huge_pages(1) != 1)
 		fail("no 1 GiB page was allocated");
 	if (hugetlb_areas_used() != HUGE_BYTES / page_size)
 		fail("the 1 GiB page is not from the area: %lu pages used", hugetlb_areas_used());
+	/* it is taken off memory that has it; of a movable area it was there before */
+	read_word(CMA_SYSFS "/hugetlb0/policy", policy, sizeof(policy));
+	if (strcmp(policy, "movable") && memory_kib("CommitLimit:") != limit)
+		fail("CommitLimit is %lu kB, before the 1 GiB page it was %lu kB",
+		     memory_kib("CommitLimit:"), limit);
 }
 
 static char *huge_map(void)
