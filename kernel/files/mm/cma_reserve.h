@@ -21,7 +21,8 @@ struct cma_reserve;
  * @revoke: the bits of the range were just set: when this returns 0, nobody touches
  *	its memory any more; else the range is given back. Process context, no lock held
  * @scrub: a primary left the range, whose bits are still set: forget what was in
- *	its frames before. Any context but hard interrupts, no lock held
+ *	its frames before. Any context, no lock held: the last reference to a huge page may go
+ *	in a hard interrupt, when I/O ends
  * @lend: the bits of the range were just cleared: it may be used again. As @scrub
  * @letter: what a frame that no primary has is used for, for the file frames: '.' is
  *	nothing. Just now: nothing is locked. May sleep
