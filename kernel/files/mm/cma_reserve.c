@@ -100,8 +100,7 @@ static bool cma_poisoned(unsigned long pfn, unsigned long count)
 {
 	unsigned long i;
 
-	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE) ||
-	    !atomic_long_read(&num_poisoned_pages))
+	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE) || !atomic_long_read(&num_poisoned_pages))
 		return false;
 	for (i = 0; i < count; i++)
 		if (PageHWPoison(pfn_to_page(pfn + i)))
@@ -143,10 +142,8 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gf
 		cma_not_taken(cma, pfn, count);
 		return ret;
 	}
-	if (cma_poisoned(pfn, taken)) {
-		cma_reserve_release(cma, pfn, count);
-		return -EBUSY;
-	}
+	if (cma_poisoned(pfn, taken))
+		goto busy;
 	/*
 	 * What was in a frame was freed, in a sense, when the frame was revoked: that is so of all
 	 * frames of the last bit.
@@ -157,20 +154,20 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gf
 		cleared = count;
 	for (i = 0; i < cleared; i++)
 		clear_highpage(pfn_to_page(pfn + i));
-	if (gfp & __GFP_COMP) {
-		if (!cma_make_compound(pfn_to_page(pfn), count)) {
-			cma_reserve_release(cma, pfn, count);
-			return -EBUSY;
-		}
-		/*
-		 * Huge pages are taken off all memory, by vm_commit_limit() and by programs, so
-		 * they are a part of it. As those of boot are, see gather_bootmem_prealloc(); but
-		 * no zone manages them: it had watermarks for pages that it never has free.
-		 */
-		totalram_pages_add(count);
-	}
+	if ((gfp & __GFP_COMP) && !cma_make_compound(pfn_to_page(pfn), count))
+		goto busy;
+	/*
+	 * Huge pages are taken off all memory, by vm_commit_limit() and by programs, so they are a
+	 * part of it. As those of boot are, see gather_bootmem_prealloc(); but no zone manages
+	 * them: it had watermarks for pages that it never has free.
+	 */
+	totalram_pages_add(gfp & __GFP_COMP ? count : 0);
 	trace_cma_reserve_take(cma->name, pfn, count);
 	return 0;
+
+busy:
+	cma_reserve_release(cma, pfn, count);
+	return -EBUSY;
 }
 
 /* ------ release ------------------------------------------------------- */
