@@ -133,7 +133,7 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gf
 {
 	unsigned long taken = ALIGN(count, 1UL << cma->order_per_bit);
 	struct cma_reserve *r = cma->reserve;
-	unsigned long i, cleared = 0;
+	unsigned long i, cleared;
 	int ret;
 
 	atomic_long_sub(taken, &r->nr_available);
@@ -144,14 +144,13 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gf
 	}
 	if (cma_poisoned(pfn, taken))
 		goto busy;
+	cleared = want_init_on_alloc(gfp) ? count : 0;
 	/*
 	 * What was in a frame was freed, in a sense, when the frame was revoked: that is so of all
 	 * frames of the last bit.
 	 */
 	if (r->ops && want_init_on_free())
 		cleared = taken;
-	else if (want_init_on_alloc(gfp))
-		cleared = count;
 	for (i = 0; i < cleared; i++)
 		clear_highpage(pfn_to_page(pfn + i));
 	if ((gfp & __GFP_COMP) && !cma_make_compound(pfn_to_page(pfn), count))
@@ -161,7 +160,8 @@ int cma_reserve_take(struct cma *cma, unsigned long pfn, unsigned long count, gf
 	 * part of it. As those of boot are, see gather_bootmem_prealloc(); but no zone manages
 	 * them: it had watermarks for pages that it never has free.
 	 */
-	totalram_pages_add(gfp & __GFP_COMP ? count : 0);
+	if (gfp & __GFP_COMP)
+		totalram_pages_add(count);
 	trace_cma_reserve_take(cma->name, pfn, count);
 	return 0;
 
