@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A verb imports what it needs: who asks for the status does not wait for matplotlib."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -53,24 +52,3 @@ def test_help_and_guests_import_nothing_that_draws(command: list[str]) -> None:
     modules = imported(*command)
     assert "lab.cli" in modules
     assert not modules & set(HEAVY)
-
-
-LIMIT_SECONDS = 0.2  # on a 2-core machine
-TRIES = 5  # the quickest: others may have the CPUs
-
-
-def cpu_seconds(arguments: list[str]) -> float:
-    """What a start takes of a CPU: it waits for nothing."""
-    before = os.times()
-    subprocess.run([sys.executable, "-m", "lab", *arguments], capture_output=True, check=True)
-    after = os.times()
-    children = after.children_user + after.children_system
-    return children - before.children_user - before.children_system
-
-
-@pytest.mark.parametrize("command", ["status", "top", "run --help", "shell --help", "--help"])
-def test_it_starts_at_once(command: str, sysfs: Path) -> None:
-    arguments = command.split()
-    if command in ("status", "top"):
-        arguments += ["--sysfs", str(sysfs)]
-    assert min(cpu_seconds(arguments) for _ in range(TRIES)) < LIMIT_SECONDS
