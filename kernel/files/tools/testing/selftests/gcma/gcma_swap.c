@@ -1446,7 +1446,8 @@ static void all_at_once(unsigned long wanted)
 	need_swap();
 	pids[0] = reclaim_all_the_time();
 	pids[1] = background(primaries);
-	steps_begin(soaking() ? 1000000 : short_form() ? wanted / 10 : wanted);
+	/* in fewer steps a fast kernel does not get to all that goes on beside them */
+	steps_begin(soaking() ? 1000000 : slow_kernel() ? wanted / 10 : wanted);
 	pids[2] = background(forks);
 	steps_end();
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
