@@ -2480,7 +2480,7 @@ static void switch_all_the_time(void)
 	}
 }
 
-/* All steps together check 50,000 pages, a tenth in the short form; in a soak a million each. */
+/* All steps together check 50,000 pages, a tenth on slow kernels; in a soak a million each. */
 static void steps_while_switched(void)
 {
 	unsigned long stores, moved, back;
