@@ -643,7 +643,10 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
  */
 static unsigned int gcma_note_high(unsigned int pages)
 {
-	return xchg(&current->memcg_nr_pages_over_high, pages);
+	unsigned int before = current->memcg_nr_pages_over_high;
+
+	current->memcg_nr_pages_over_high = pages;
+	return before;
 }
 
 /*

@@ -1530,6 +1530,20 @@ static void rental_test_slipped(struct kunit *test)
 	folio_put(folio);
 }
 
+/* No page is lent any more, and the first one lies elsewhere. */
+static void kunit_expect_moved_out(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	folio = filemap_lock_folio(kunit_mapping(k), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	folio_cancel_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
 /* Who moves dirty pages out does not wait for one of them. */
 static void rental_test_slipped_locked(struct kunit *test)
 {
@@ -1549,12 +1563,7 @@ static void rental_test_slipped_locked(struct kunit *test)
 	folio_wait_locked(folio);
 	folio_put(folio);
 	flush_delayed_work(&k->r->clean_work);
-	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
-	folio = filemap_lock_folio(kunit_mapping(k), 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
-	folio_cancel_dirty(folio);
-	folio_unlock(folio);
-	folio_put(folio);
+	kunit_expect_moved_out(test);
 }
 
 /* Nor does he forget one that is about to be written back, and not dirty any more. */
@@ -1609,12 +1618,7 @@ static void rental_test_slipped_frozen(struct kunit *test)
 	folio_put(folio);
 	flush_delayed_work(&k->r->clean_work);
 	KUNIT_EXPECT_FALSE(test, rental_may_be_dirty(k->r));
-	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
-	folio = filemap_lock_folio(kunit_mapping(k), 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
-	folio_cancel_dirty(folio);
-	folio_unlock(folio);
-	folio_put(folio);
+	kunit_expect_moved_out(test);
 }
 
 /* What reclaim would evict */
