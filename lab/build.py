@@ -177,7 +177,7 @@ def configure(text: str, make: Make, tools: str = "") -> dict[str, str]:
     """
     dot_config = make.objects / ".config"
     stamp = make.objects / "gcma-config.key"
-    key = _key(text, make.src.key, tools)
+    key = _key(text, make.src.config_key, tools)
     if not (stamp.exists() and stamp.read_text() == key and dot_config.exists()):
         stamp.unlink(missing_ok=True)
         all_config = make.objects / "gcma-all.config"

@@ -47,7 +47,6 @@ SYSTEMS = tuple(
     name for name, system in systems.SYSTEMS.items() if system.parts and name not in COLORING
 )
 MUTANT_SECONDS = 30  # one, as a rule
-SUFFIXES = (".c", ".h", ".S")
 HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
 NOWHERE = "no test gets there"
 COMPILER = re.compile(r"\berror:|undefined reference|modpost|\*\*\* ")
@@ -252,7 +251,7 @@ def find(
     wanted = {f"{patch.system}/{patch.name}" for patch in chosen}
     groups: list[list[Mutant]] = []
     for file in files:
-        if Path(file).suffix in SUFFIXES and (base / file).exists():
+        if Path(file).suffix in source.CODE and (base / file).exists():
             touching = [patch for patch in series.patches if file in patch.touches]
             lines = annotated((base / file).read_text(), file, touching)
             mine = (line.group for line in lines if line.group and line.group.patch in wanted)

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -23,6 +24,7 @@ from lab.targets import Linux
 
 TREE_MB = 2200  # measured: 1.6 GB unpacked, 85,000 files
 CHUNK = 1 << 20
+CODE = (".c", ".h", ".S")
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Tree:
     release: str  # such as 6.12.117
     series: Series  # what was laid over it; empty for the pristine tree
     key: str  # the same for the same content
+    config_key: str  # the same for the same content but for C, which no configuration reads
 
 
 EMPTY = Series({}, [])
@@ -147,7 +150,7 @@ def pristine(linux: Linux, cache: Path) -> Tree:
     key = _content_key(linux.tarball, cache / f"source-{linux.version}.json")
     ready = list(cache.glob(f"linux-{linux.version}.*-{key}/pristine"))
     if ready:
-        return Tree(ready[0], _release(ready[0]), EMPTY, key)
+        return Tree(ready[0], _release(ready[0]), EMPTY, key, key)
     aside = cache / "source.part"
     shutil.rmtree(aside, ignore_errors=True)
     paths.require_space(cache, TREE_MB, "the kernel tree")
@@ -158,7 +161,7 @@ def pristine(linux: Linux, cache: Path) -> Tree:
         shutil.rmtree(old)
     path.parent.mkdir()
     aside.rename(path)
-    return Tree(path, release, EMPTY, key)
+    return Tree(path, release, EMPTY, key, key)
 
 
 def _content_key(tarball: Path, known: Path) -> str:
@@ -219,10 +222,15 @@ def patched(base: Tree, series: Series, path: Path) -> Tree:
         _bring(path / name, content, executable=_executable(series, base, name))
     overlaid = [name for name in wanted if name in series.files or _is_touched(series, name)]
     _write(manifest, json.dumps(sorted(overlaid)).encode())
+    others = {name: it for name, it in wanted.items() if Path(name).suffix not in CODE}
+    return Tree(path, base.release, series, _key(base, wanted), _key(base, others))
+
+
+def _key(base: Tree, laid_over: Mapping[str, bytes | None]) -> str:
     digest = hashlib.sha256(base.key.encode())
-    for name, content in sorted(wanted.items()):
+    for name, content in sorted(laid_over.items()):
         digest.update(f"{name}\0".encode() + (content or b"") + b"\0")
-    return Tree(path, base.release, series, digest.hexdigest()[:12])
+    return digest.hexdigest()[:12]
 
 
 def _is_touched(series: Series, name: str) -> bool:

@@ -57,6 +57,14 @@ def test_key_follows_the_content(small_lab: Lab) -> None:
     assert small_lab.patched().key == key
 
 
+def test_no_configuration_depends_on_c(small_lab: Lab) -> None:
+    before = small_lab.patched()
+    small_lab.write("files/mm/gcma.c", "long gcma;\n")
+    assert small_lab.patched().config_key == before.config_key
+    small_lab.write("files/mm/Kconfig.gcma", "config GCMA\n")
+    assert small_lab.patched().config_key != before.config_key
+
+
 def test_interrupted_unpacking_leaves_no_tree(small_lab: Lab) -> None:
     small_lab.tarball.write_bytes(small_lab.tarball.read_bytes()[:-60])
     with pytest.raises(LabError, match="could not be unpacked"):
