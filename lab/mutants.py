@@ -9,6 +9,7 @@ one before meets its own. Verdicts are kept in the cache by the content they wer
 """
 
 import difflib
+import filecmp
 import hashlib
 import itertools
 import json
@@ -49,6 +50,7 @@ SYSTEMS = tuple(
 MUTANT_SECONDS = 30  # one, as a rule
 HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
 NOWHERE = "no test gets there"
+SAME = "this kernel is the same without it"
 COMPILER = re.compile(r"\berror:|undefined reference|modpost|\*\*\* ")
 NO_COMPILER = re.compile("No space left|Killed|internal compiler error")
 # A busy machine may be why, too
@@ -369,7 +371,7 @@ class Judge:
         # one is met by tests while the next is built
         self.places = itertools.cycle(self.known / f"kernel-{name}" for name in "ab")
         self.plain: Kernel | None = None
-        self.proving = Lock()
+        self.asking, self.proving = Lock(), Lock()
 
     def __enter__(self) -> "Judge":
         return self
@@ -419,6 +421,8 @@ class Judge:
         for trial in first:
             if failed := self._failed(trial, context, ended):
                 return Verdict(True, f"{trial.name}: {failed}")
+        if filecmp.cmp(context.kernel.image, self._plain().image, shallow=False):
+            return Verdict(False, SAME)
         with ThreadPoolExecutor(tests.WORKERS) as pool:
             pending = {pool.submit(self._failed, each, context, ended): each for each in others}
             try:
@@ -447,17 +451,20 @@ class Judge:
             file = self._file(repr(trial))
             if file.exists():
                 return
-            kernel = self.builder.submit(self._plain).result()
-            if failed := ktap.first_failure(trial.run(tests.Context(self.options, kernel))):
+            if failed := ktap.first_failure(trial.run(tests.Context(self.options, self._plain()))):
                 why = f"the kernel fails as it is: {trial.name}: {failed.name}"
                 raise LabError(why, failed.why)
             file.write_text(json.dumps(trial.name))
 
     def _plain(self) -> Kernel:
-        place = self.known / "kernel-plain"
-        if not self.plain:
-            self.plain = build.copy(build.build(self.options.flavour), place)
+        """Built between two mutants, once."""
+        with self.asking:
+            if not self.plain:
+                self.plain = self.builder.submit(self._build_plain).result()
         return self.plain
+
+    def _build_plain(self) -> Kernel:
+        return build.copy(build.build(self.options.flavour), self.known / "kernel-plain")
 
 
 def _tested(system: systems.System) -> systems.System:

@@ -214,13 +214,18 @@ class Kernels:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.built: list[str] = []
+        self.unused = ""  # what this configuration has not
 
     def build(self, _: str, more: tuple[Patch, ...] = ()) -> Kernel:
         text = "".join(patch.text for patch in more)
         self.built.append(text)
         if "-    if (" in text and "-        count" not in text:
             raise LabError("building prod failed", "mm/cma.c:8: error: misleading")
-        return Kernel(flavours.find("prod"), text, self.folder, {})
+        objects = self.folder / str(len(self.built))
+        kernel = Kernel(flavours.find("prod"), text, objects, {})
+        objects.mkdir()
+        kernel.image.write_text("" if self.unused and self.unused in text else text)
+        return kernel
 
 
 @pytest.fixture
@@ -309,7 +314,15 @@ def test_a_busy_machine_is_no_judge(base: Path, series: Series, kernels: Kernels
     slow.busy = 1
     assert judged(base, series, [slow])["late(n);"] == "SURVIVED"
     assert not slow.busy
-    assert "" not in kernels.built
+    assert "" not in slow.met
+
+
+def test_what_is_not_compiled_meets_no_test(base: Path, series: Series, kernels: Kernels) -> None:
+    program = Seeing("program", "nothing")
+    kernels.unused = "-    late(n)"
+    assert judged(base, series, [program])["late(n);"] == f"SURVIVED: {mutants.SAME}"
+    assert not [text for text in program.met if kernels.unused in text]
+    assert program.met
 
 
 def test_a_full_disk_is_no_judge(
