@@ -32,6 +32,7 @@ from lab.errors import LabError
 from lab.machine import SHARE, SHARED, Machine
 
 Listener = Callable[[str], None]
+Enough = Callable[[], bool]  # need the guest not go on?
 
 POLL = 0.05  # seconds
 CONSOLE_END = 25  # lines of console in an error's detail
@@ -135,11 +136,13 @@ def _watch(
     listener: Listener | None,
     *,
     began: Path | None = None,
+    enough: Enough | None = None,
 ) -> tuple[float, float, bool, int]:
     """Run the command to its end or its time limit; tell the listener what `output` gains.
 
-    The file `began` has to exist before BEGIN_SECONDS are over. Returns the command's seconds, the
-    longest pause between two looks, whether it took too long, and the status it ended with.
+    The file `began` has to exist before BEGIN_SECONDS are over. It is killed once that is `enough`.
+    Returns the command's seconds, the longest pause between two looks, whether it took too long,
+    and the status it ended with.
     """
     start = looked = time.monotonic()
     pause = 0.0
@@ -161,6 +164,8 @@ def _watch(
             pause = max(pause, time.monotonic() - looked)
             if listener:
                 shown = _tell(output, shown, listener)
+            if enough and enough():
+                break
             looked = time.monotonic()  # a listener may wait as long as it likes
     return time.monotonic() - start, pause, timed_out, guest.returncode
 
@@ -221,17 +226,27 @@ def system(
     timeout: float = 300,
     listener: Listener | None = None,
     twice: bool = True,
+    enough: Enough | None = None,
 ) -> BootResult:
     """Run a shell script as root on the host's userland.
 
     `share` is a folder of the host that the script may write, at /run/gcma/share. `listener` gets
     the script's output as it comes. A guest that dies of QEMU's own mistake is booted again; one
     whose CPUs stand still, once: what does so twice may be the kernel's. But not if the script had
-    begun that may not run `twice`, for it leaves something behind.
+    begun that may not run `twice`, for it leaves something behind. It is killed once that is
+    `enough`.
     """
     mistakes: list[str] = []
     while True:
-        result = _system(kernel, machine, script, share=share, timeout=timeout, listener=listener)
+        result = _system(
+            kernel,
+            machine,
+            script,
+            share=share,
+            timeout=timeout,
+            listener=listener,
+            enough=enough,
+        )
         mistake = qemus_mistake(result)
         given_up = mistake == kernellog.STANDING and mistake in mistakes
         given_up |= result.began and not twice
@@ -249,6 +264,7 @@ def _system(
     share: Path | None,
     timeout: float,
     listener: Listener | None,
+    enough: Enough | None,
 ) -> BootResult:
     _require_qemu(kernel)
     with scratch() as folder:
@@ -283,7 +299,7 @@ def _system(
         ]
         output, began = folder / "output", exchange / "began"
         seconds, pause, timed_out, _ = _watch(
-            command, folder, output, timeout, listener, began=began
+            command, folder, output, timeout, listener, began=began, enough=enough
         )
         log = _read(folder / "stderr")
         status = _read(exchange / "status").strip()
@@ -369,18 +385,20 @@ def exact(
     seed: int = 1,
     timeout: float = 300,
     listener: Listener | None = None,
+    enough: Callable[[str], bool] | None = None,
 ) -> BootResult:
     """Run a busybox shell script; the result depends on nothing but the arguments.
 
     `files` maps guest paths to host files that the initramfs shall hold; `programs()` finds the
     libraries of a dynamic program. Call a program by its path: busybox's own of the same name win.
-    Sleeping takes no time outside the guest. `seed` feeds the guest's random numbers.
+    Sleeping takes no time outside the guest. `seed` feeds the guest's random numbers. The guest is
+    killed once the kernel's log is `enough`.
     """
     if machine.disks:
         raise LabError("an exact guest takes no disks: real I/O would break repeatability")
     exactly = ("-accel", "tcg,thread=single", *kernel.target.clock, "-seed", str(seed))
     return _from_initramfs(
-        kernel, machine, script, files, exactly, timeout=timeout, listener=listener
+        kernel, machine, script, files, exactly, timeout=timeout, listener=listener, enough=enough
     )
 
 
@@ -410,6 +428,7 @@ def _from_initramfs(
     *,
     timeout: float,
     listener: Listener | None,
+    enough: Callable[[str], bool] | None = None,
 ) -> BootResult:
     _require_qemu(kernel)
     target = kernel.target
@@ -429,7 +448,10 @@ def _from_initramfs(
             *("-kernel", str(kernel.image), "-initrd", str(initramfs)),
             *("-append", " ".join(args)),
         ]
-        seconds, pause, timed_out, end = _watch(command, folder, output, timeout, listener)
+        stop = (lambda: enough(_read(log))) if enough else None
+        seconds, pause, timed_out, end = _watch(
+            command, folder, output, timeout, listener, enough=stop
+        )
         text, status = _read(log), find_status(_read(log))
         return BootResult(
             output=_read(output),

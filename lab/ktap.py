@@ -10,6 +10,7 @@ from lab.kernellog import STAMP
 
 RESULT = re.compile(r"(?P<indent> *)(?P<not>not )?ok (?P<number>\d+)(?: -)? ?(?P<rest>.*)")
 PLAN = re.compile(r"(?P<indent> *)1\.\.(?P<count>\d+)\b")
+PLAN_NAME = "(the plan)"
 DIRECTIVE = re.compile(
     r"^(?P<name>.*?)\s*# (?P<word>SKIP|XFAIL|TODO|TIMEOUT)\b ?(?P<why>.*)$", re.I
 )
@@ -83,20 +84,20 @@ def parse(text: str) -> list[Case]:
             notes.append(line.strip()[2:])
     cases = _close(pending, plans, 0)
     if cases and not planned:
-        cases.append(Case("(the plan)", passed=False, why="there was none"))
+        cases.append(Case(PLAN_NAME, passed=False, why="there was none"))
     return cases
 
 
 def _close(pending: dict[int, list[Case]], plans: dict[int, int], depth: int) -> list[Case]:
     """Take out everything at this depth and deeper, with a failure for each broken plan."""
     cases: list[Case] = []
-    for level in sorted({*pending, *plans}):
+    for level in sorted({*pending, *plans}, reverse=True):
         if level >= depth:
             reported = pending.pop(level, [])
             planned = plans.pop(level, len(reported))
             if planned != len(reported):
                 why = f"{planned} tests were planned, {len(reported)} reported"
-                reported.append(Case("(the plan)", passed=False, why=why))
+                reported.append(Case(PLAN_NAME, passed=False, why=why))
             cases += reported
     return cases
 
@@ -143,6 +144,15 @@ def lacking(cases: Iterable[Case], suites: Mapping[str, Sequence[str]]) -> list[
         for name in names
         if suite in ran and name not in ran[suite]
     ]
+
+
+def any_failed(text: str) -> bool:
+    """Does a line say so? The text need not be whole; what may fail does not count."""
+    for raw in text.splitlines():
+        match = RESULT.fullmatch(STAMP.sub("", raw.rstrip()))
+        if match and match["not"] and not DIRECTIVE.match(match["rest"]):
+            return True
+    return False
 
 
 def first_failure(cases: Iterable[Case]) -> Case | None:

@@ -436,10 +436,11 @@ class Judge:
 
     def _failed(self, trial: Trial, context: tests.Context, ended: Event) -> str:
         """What of the trial fails on this kernel, and not on the plain one; or nothing."""
-        failed = ktap.first_failure(trial.run(context))
+        within = self.reach.limit(trial)
+        failed = ktap.first_failure(trial.run(context, within=within))
         if failed and BUSY.search(failed.why) and not ended.is_set():
             wait(list(self.ahead.values()))
-            failed = ktap.first_failure(trial.run(context))
+            failed = ktap.first_failure(trial.run(context, within=within))
         if failed is None or ended.is_set():  # then it was killed
             return ""
         self._prove(trial)

@@ -26,6 +26,8 @@ from lab.trials import Trial
 
 FLAVOUR = "gcov"
 TRIAL_SECONDS = 30  # one, as a rule, two side by side
+# What takes longer than on the kernel that counts, so many times and the start of a guest, hangs
+LIMIT_SECONDS, LIMIT_TIMES = 30, 2
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ class Reach:
             return reached is None or reached.may_get_to(file, lines, trial.by_chance)
 
         return sorted(filter(may, trials), key=seconds)
+
+    def limit(self, trial: Trial) -> float | None:
+        """Seconds after which it hangs, whatever else the machine does; None: nobody knows."""
+        reached = self.reached.get(trial.name)
+        return LIMIT_SECONDS + LIMIT_TIMES * reached.seconds if reached else None
 
 
 def count(

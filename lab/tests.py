@@ -250,11 +250,15 @@ def kunit(context: Context) -> PartResult:
 
 
 def unit_tests(
-    context: Context, system: systems.System | None = None, script: str = "true"
+    context: Context,
+    system: systems.System | None = None,
+    script: str = "true",
+    within: float | None = None,
 ) -> tuple[PartResult, str]:
     """Those of one system, or all: the fragments ask for this project's only.
 
-    Also what the script printed, which the guest runs behind them.
+    Also what the script printed, which the guest runs behind them. If they have to end `within` so
+    many seconds, they end at the first failure, too.
     """
     kernel = context.kernel
     wanted = [each for each in systems.SYSTEMS.values() if system in (None, each)]
@@ -262,8 +266,9 @@ def unit_tests(
     policy = "gcma" if kernel.has(systems.GCMA) else systems.STOCK
     options = ["page_owner=on"] if kernel.config.get("CONFIG_PAGE_OWNER") == "y" else []
     machine = Machine(policy=policy, args=("kunit.enable=1", *options, *filters))
-    seconds = KUNIT_SECONDS * KUNIT_TIMES.get(kernel.flavour.name, 1)
-    result = boot.exact(kernel, enlarged(machine, context), script, timeout=seconds)
+    seconds = within or KUNIT_SECONDS * KUNIT_TIMES.get(kernel.flavour.name, 1)
+    enough = ktap.any_failed if within else None
+    result = boot.exact(kernel, enlarged(machine, context), script, timeout=seconds, enough=enough)
     result, races = kcsan.judge(kernel, result)
     cases = ktap.parse(result.console)
     for each in wanted:

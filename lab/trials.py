@@ -39,8 +39,13 @@ class Trial:
     counted = True  # can it bring counters?
     by_chance = False  # does it run a line one time, and another time not?
 
-    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
-        """What became of it; the counters go into that folder."""
+    def run(
+        self, context: tests.Context, counters: Path | None = None, within: float | None = None
+    ) -> Sequence[Case]:
+        """What became of it; the counters go into that folder.
+
+        If it has to end `within` so many seconds, it ends at the first failure, too.
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -55,9 +60,11 @@ class Suite(Trial):
         self.name = f"KUnit, {system.name}"
         self.suite = system
 
-    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
+    def run(
+        self, context: tests.Context, counters: Path | None = None, within: float | None = None
+    ) -> Sequence[Case]:
         script = PRINT if counters else "true"
-        result, output = tests.unit_tests(context, self.suite, script)
+        result, output = tests.unit_tests(context, self.suite, script, within)
         if counters and not result.summary.failed:
             counters.mkdir()
             archive = counters / "all.tar.gz"
@@ -75,7 +82,9 @@ class Program(Trial):
         self.program = program
         self.by_chance = program in tests.RACY
 
-    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
+    def run(
+        self, context: tests.Context, counters: Path | None = None, within: float | None = None
+    ) -> Sequence[Case]:
         name = f"{self.round.name} {self.program}"  # its results beside those of others
         machine = tests.enlarged(self.round.machine, context)
         apart = replace(self.round, name=name, machine=machine)
@@ -86,7 +95,12 @@ class Program(Trial):
             share.mkdir(parents=True)
             last = COPY.format(to=f"{SHARED}/counters/{share.name}")
         cases, _ = selftests.run_round(
-            context.kernel, apart, [self.program], timeout=SECONDS, last=last
+            context.kernel,
+            apart,
+            [self.program],
+            timeout=within or SECONDS,
+            last=last,
+            hasty=within is not None,
         )
         if counters:
             shutil.move(share, counters)
@@ -103,7 +117,9 @@ class Groups(Trial):
     counted = False
     sources = ("conftest.py", "test_guests.py")  # it is another if they are
 
-    def run(self, context: tests.Context, counters: Path | None = None) -> Sequence[Case]:
+    def run(
+        self, context: tests.Context, counters: Path | None = None, within: float | None = None
+    ) -> Sequence[Case]:
         if counters:
             raise LabError(f"{self.name} brings no counters")
         return tests.groups(context).cases

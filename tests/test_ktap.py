@@ -44,6 +44,17 @@ def test_failure_keeps_its_notes() -> None:
     assert "EXPECTATION FAILED" in leaf.notes[-1]
 
 
+def test_failure_is_seen_before_the_end() -> None:
+    failing = next(line for line in KUNIT.splitlines() if "not ok" in line)
+    before, after = KUNIT.split(failing)
+    assert not ktap.any_failed(before)
+    assert ktap.any_failed(before + failing + after)
+    found = ktap.first_failure(ktap.parse(before + failing))
+    assert found
+    assert found.name == "a_taken_frame_is_refused"  # not that the plan was broken
+    assert not ktap.any_failed("not ok 2 two # TODO later\n")
+
+
 def test_flat_selftest() -> None:
     lines = ["1..4", "ok 1 - one", "not ok 2 two # TODO later", "ok 3 # SKIP no disk", "ok 4 four"]
     cases = ktap.parse("\n".join(["TAP version 13", *lines]))

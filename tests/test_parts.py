@@ -145,6 +145,12 @@ def test_program_whose_guest_died_while_it_wrote_the_status_fails(tmp_path: Path
     assert program(tmp_path, "a", "", "1..1\nok 1 x\n") == Summary(failed=1)
 
 
+def test_failures_of_a_program_that_never_ended_are_told(tmp_path: Path) -> None:
+    assert program(tmp_path, "a", None, "1..3\nok 1 x\nnot ok 2 y\n") == Summary(failed=1)
+    case = selftests.program_case(tmp_path, "a")
+    assert [leaf.name for leaf in case.leaves()] == ["a: y"]
+
+
 def test_program_without_ktap_fails(tmp_path: Path) -> None:
     assert program(tmp_path, "a", "0\n", "hello\n") == Summary(failed=1)
 
