@@ -353,3 +353,13 @@ def test_missing_qemu_is_one_line(
     with pytest.raises(LabError, match=r"^QEMU is missing: run `\./gcma setup`$"):
         way(kernel, Machine(), "true")
     assert list(tmp_path.glob("runs/*")) == []
+
+
+@pytest.mark.guest
+def test_a_guest_whose_log_is_enough_is_ended(kernel: Kernel) -> None:
+    machine = Machine(512, cpus=1, args=kernel.target.hasty)
+    script = "echo so far >/dev/kmsg; while :; do :; done"
+    result = boot.exact(kernel, machine, script, enough=lambda log: "so far" in log)
+    assert not result.timed_out
+    assert result.status is None
+    assert "so far" in result.console

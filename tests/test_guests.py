@@ -167,14 +167,6 @@ def test_hanging_guest_is_ended(way: Boot, kernel: Kernel, machine: Machine) -> 
     assert caught.value.detail
 
 
-def test_a_guest_whose_log_is_enough_is_ended(kernel: Kernel, machine: Machine) -> None:
-    script = "echo so far >/dev/kmsg; while :; do :; done"
-    result = boot.exact(kernel, machine, script, enough=lambda log: "so far" in log)
-    assert not result.timed_out
-    assert result.status is None
-    assert "so far" in result.console
-
-
 @WAYS
 def test_panic_is_reported(way: Boot, kernel: Kernel, machine: Machine) -> None:
     result = way(kernel, machine, "echo c >/proc/sysrq-trigger", timeout=120)
