@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reading what a guest left behind, without booting one."""
+"""Reading what a guest left behind; all but the last without booting one."""
 
 import io
 import signal
