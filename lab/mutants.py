@@ -5,7 +5,9 @@ A hook is what a patch adds to a file that was there before: a run of added line
 then each of its lines alone. A mutant is one more patch behind the series that takes the lines out
 again, and puts back what they replaced. It is built like any kernel, so that the next build of the
 plain series restores the tree. It meets those tests that get to its lines, and is built while the
-one before meets its own. Verdicts are kept in the cache by the content they were found for.
+one before meets its own. Verdicts are kept in the cache for the code they were found in. What a
+test has found is not tried again when another test is written for what survived; who makes tests
+weaker removes the cache's folder.
 """
 
 import difflib
@@ -55,6 +57,7 @@ COMPILER = re.compile(r"\berror:|undefined reference|modpost|\*\*\* ")
 NO_COMPILER = re.compile("No space left|Killed|internal compiler error")
 # A busy machine may be why, too
 BUSY = re.compile("did not end|stall|blocked|died of signal|stopped before")
+TEST = re.compile(r"^tools/testing/|_kunit\.c$")
 BUILDER = "builder"  # the group of what it starts
 # nothing of this can be missed: the compiler knows, or nobody does
 INERT = re.compile(
@@ -129,6 +132,14 @@ class Mutant:
         before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
         diff = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
         return Patch(Path("mutant.patch"), "".join(diff))
+
+
+@dataclass(frozen=True)
+class Content:
+    """Digests of all that a verdict depends on."""
+
+    code: str
+    tests: str
 
 
 @dataclass(frozen=True)
@@ -321,7 +332,8 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
 def _count(options: tests.Options, series: Series, every: Sequence[Trial]) -> Reach:
     """In all files with hooks, whichever of them are to be tried now."""
     files = {mutant.group.file for group in _series_and_groups(options, "")[1] for mutant in group}
-    return reach.count(options, every, files, _content(series, flavours.find(reach.FLAVOUR), ()))
+    content = _content(series, flavours.find(reach.FLAVOUR), ())
+    return reach.count(options, every, files, content.code + content.tests)
 
 
 def _series_and_groups(options: tests.Options, only: str) -> tuple[Series, list[list[Mutant]]]:
@@ -358,7 +370,7 @@ class Judge:
         options: tests.Options,
         every: Sequence[Trial],
         reached: Reach,
-        content: str,
+        content: Content,
     ) -> None:
         self.options = options
         self.trials = every
@@ -381,18 +393,30 @@ class Judge:
 
     def __call__(self, mutant: Mutant, after: Mutant | None = None) -> Verdict:
         """The verdict; `after` may be built already."""
+        verdict = self._verdict(mutant)
+        if not verdict:
+            kernel = self._building(mutant)
+            if after and not self._verdict(after):
+                self._building(after)
+            verdict = self._try(mutant, kernel)
+            file = self._file(mutant.patch.text)
+            part = file.with_suffix(".part")
+            part.write_text(json.dumps({"tests": self.content.tests, **asdict(verdict)}))
+            part.rename(file)
+        return verdict
+
+    def _verdict(self, mutant: Mutant) -> Verdict | None:
+        """What is known: that nothing found it is so as long as the tests are the same."""
         file = self._file(mutant.patch.text)
         if not file.exists():
-            kernel = self._building(mutant)
-            if after and not self._file(after.patch.text).exists():
-                self._building(after)
-            part = file.with_suffix(".part")
-            part.write_text(json.dumps(asdict(self._try(mutant, kernel))))
-            part.rename(file)
-        return Verdict(**json.loads(file.read_text()))
+            return None
+        known = json.loads(file.read_text())
+        those = known.pop("tests")
+        verdict = Verdict(**known)
+        return verdict if verdict.killed or those == self.content.tests else None
 
     def _file(self, *what: str) -> Path:
-        text = "\0".join((self.content, self.options.flavour, *what))
+        text = "\0".join((self.content.code, self.options.flavour, *what))
         return self.known / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
     def _building(self, mutant: Mutant) -> "Future[Kernel]":
@@ -449,7 +473,7 @@ class Judge:
     def _prove(self, trial: Trial) -> None:
         """Raise a LabError unless the plain kernel passes: then the mutation was not why."""
         with self.proving:
-            file = self._file(repr(trial))
+            file = self._file(self.content.tests, repr(trial))
             if file.exists():
                 return
             if failed := ktap.first_failure(trial.run(tests.Context(self.options, self._plain()))):
@@ -473,22 +497,25 @@ def _tested(system: systems.System) -> systems.System:
     return system if system.suites else _tested(systems.find(system.needs[0]))
 
 
-def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) -> str:
-    """What a verdict depends on: all but the documentation, and systems that the kernel has not."""
+def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) -> Content:
+    """Of all but the documentation, and systems that the kernel has not."""
     there = [name for name, system in systems.SYSTEMS.items() if flavour.should_have(system)]
-    digest = hashlib.sha256()
+    code, judges = hashlib.sha256(), hashlib.sha256()
     for patch in series.patches:
         if patch.system not in there:
             continue
-        digest.update("\0".join(line for hunk in hunks(patch) for line in hunk.lines).encode())
+        built = (hunk for hunk in hunks(patch) if not hunk.file.startswith("Documentation/"))
+        code.update("\0".join(line for hunk in built for line in hunk.lines).encode())
         for name in series.claims(patch):
             if not name.startswith("Documentation/"):
+                digest = judges if TEST.search(name) else code
                 digest.update(f"{name}\0".encode() + series.files[name].read_bytes() + b"\0")
     for path in build.fragments(flavour, targets.DEFAULT):
-        digest.update(path.read_bytes())
-    judges = (*flavour.kernel_args, kernellog.REPORT.pattern, *map(repr, every))
-    digest.update("\0".join((build.tools_key(), *judges)).encode())
-    return digest.hexdigest()
+        code.update(path.read_bytes())
+    code.update(build.tools_key().encode())
+    others = (*flavour.kernel_args, kernellog.REPORT.pattern, *map(repr, every))
+    judges.update("\0".join(others).encode())
+    return Content(code.hexdigest(), judges.hexdigest())
 
 
 # Listing them

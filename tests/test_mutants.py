@@ -12,6 +12,7 @@ from lab import build, flavours, kernellog, mutants, paths, source, systems, tes
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
+from lab.mutants import Content
 from lab.reach import Counted, Reach, Reached
 from lab.source import Patch, Series
 from lab.trials import Groups, Trial
@@ -215,7 +216,7 @@ class Kernels:
     """Builds what it is told."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folders = (folder / str(number) for number in itertools.count())
         self.built: list[str] = []
         self.unused = ""  # what this configuration has not
 
@@ -224,7 +225,7 @@ class Kernels:
         self.built.append(text)
         if "-    if (" in text and "-        count" not in text:
             raise LabError("building prod failed", "mm/cma.c:8: error: misleading")
-        objects = self.folder / str(len(self.built))
+        objects = next(self.folders)
         kernel = Kernel(flavours.find("prod"), text, objects, {})
         objects.mkdir()
         kernel.image.write_text("" if self.unused and self.unused in text else text)
@@ -242,13 +243,18 @@ def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernels:
 
 
 UNKNOWN = Reach({})
+CONTENT = Content("code", "tests")
 
 
 def judged(
-    base: Path, series: Series, every: list[Trial], reached: Reach = UNKNOWN
+    base: Path,
+    series: Series,
+    every: list[Trial],
+    reached: Reach = UNKNOWN,
+    content: Content = CONTENT,
 ) -> dict[str, str]:
     groups = mutants.find(base, series)
-    with mutants.Judge(tests.Options(), every, reached, "content") as judge:
+    with mutants.Judge(tests.Options(), every, reached, content) as judge:
         return {
             mutant.text: str(verdict)
             for group, following in itertools.pairwise([*groups, []])
@@ -278,6 +284,20 @@ def test_verdicts(base: Path, series: Series, kernels: Kernels) -> None:
     assert len(kernels.built) == built  # all known
 
 
+def test_a_new_test_meets_what_survived(base: Path, series: Series, kernels: Kernels) -> None:
+    program = Seeing("program", "end(n)")
+    old = judged(base, series, [program])
+    assert old["late(n);"] == "SURVIVED"
+    kernels.built.clear()
+    fresh = Seeing("fresh", "late(n)")
+    new = judged(base, series, [program, fresh], content=Content("code", "more tests"))
+    assert new["end(n);"] == old["end(n);"]
+    assert new["late(n);"] == "found by fresh: hooks are called"
+    assert not [text for text in kernels.built if f"-    {program.seen}" in text]
+    assert judged(base, series, [program], content=Content("other", "tests")) == old
+    assert [text for text in kernels.built if f"-    {program.seen}" in text]
+
+
 def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
     series: Series, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -287,7 +307,7 @@ def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
     monkeypatch.setattr(paths, "REPO", tmp_path)
     monkeypatch.setattr(build, "tools_key", lambda: "gcc 1")
 
-    def key(*args: str) -> str:
+    def key(*args: str) -> Content:
         flavour = flavours.Flavour("small", "", (), kernel_args=args)
         return mutants._content(series, flavour, [Groups()])
 
@@ -301,6 +321,8 @@ def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
     monkeypatch.setattr(kernellog, "REPORT", re.compile("less"))
     keys.append(key())
     assert len(set(keys)) == 5
+    assert len({key.code for key in keys}) == 2  # the compiler's
+    assert len({key.tests for key in keys}) == 4
 
 
 def test_what_fails_anyway_is_no_judge(base: Path, series: Series, kernels: Kernels) -> None:
