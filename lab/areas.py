@@ -5,6 +5,7 @@ It is looked at on small boards and in emulated ones, where an import is felt: t
 next to nothing.
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from lab.errors import LabError
 
 SYSFS = Path("/sys/kernel/mm/cma")
-PAGE_KIB = 4
+PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 class AreaStatus(NamedTuple):
