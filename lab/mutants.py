@@ -361,8 +361,8 @@ def tried(
 class Judge:
     """Builds a mutant, and lets it meet the tests that get to its lines, until one fails.
 
-    The suite of its own system comes first, then the others, the quick ones first. A test that
-    fails has to pass on the plain kernel once.
+    The suite of its own system comes first, then programs of its own, then the others, the quick
+    ones first. A test that fails has to pass on the plain kernel once.
     """
 
     def __init__(
@@ -440,7 +440,11 @@ class Judge:
         own = _tested(mutant.group.system)
         chosen = self.reach.choose(self.trials, mutant.group.file, mutant.lines)
         first = [each for each in chosen if each.suite == own]
-        others = [each for each in chosen if each.suite != own]
+        programs = _programs(mutant.group.system)
+        others = sorted(
+            (each for each in chosen if each.suite != own),
+            key=lambda each: each.program not in programs,
+        )
         ended = Event()
         for trial in first:
             if failed := self._failed(trial, context, ended):
@@ -495,6 +499,13 @@ class Judge:
 def _tested(system: systems.System) -> systems.System:
     """The system whose suite tests it: its own, or that of what it is built on."""
     return system if system.suites else _tested(systems.find(system.needs[0]))
+
+
+def _programs(system: systems.System) -> tuple[str, ...]:
+    """Those that test nothing but it, or what it is built on."""
+    if system.programs or not system.needs:
+        return system.programs
+    return _programs(systems.find(system.needs[0]))
 
 
 def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) -> Content:

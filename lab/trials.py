@@ -36,6 +36,7 @@ class Trial:
 
     name: str
     suite: systems.System | None = None  # whose it is
+    program = ""
     counted = True  # can it bring counters?
     by_chance = False  # does it run a line one time, and another time not?
 

@@ -4,6 +4,7 @@
 import itertools
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,7 @@ class Seeing(Trial):
         self.seen = seen
         self.suite = suite
         self.met: list[str] = []
+        self.told: list[str] = []
         self.broken = False
         self.busy = 0
 
@@ -206,6 +208,7 @@ class Seeing(Trial):
         assert within is None or context.kernel.release  # the plain kernel has all the time
         text = context.kernel.release
         self.met.append(text)
+        self.told.append(self.name)
         if self.busy and text:
             self.busy -= 1
             return [Case("the guest ends", passed=False, why="the guest did not end within 9 s")]
@@ -296,6 +299,20 @@ def test_a_new_test_meets_what_survived(base: Path, series: Series, kernels: Ker
     assert not [text for text in kernels.built if f"-    {program.seen}" in text]
     assert judged(base, series, [program], content=Content("other", "tests")) == old
     assert [text for text in kernels.built if f"-    {program.seen}" in text]
+
+
+def test_programs_of_its_own_come_first(
+    base: Path, series: Series, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    quick, own = Seeing("quick", "nothing"), Seeing("own", "nothing")
+    own.program = "of_reserve"
+    for trial in (quick, own):
+        trial.told = order
+    mine = replace(systems.RESERVE, suites={}, programs=("of_reserve",), needs=("gcma",))
+    monkeypatch.setattr(systems, "find", {"reserve": mine, "gcma": systems.GCMA}.get)
+    judged(base, series, [quick, own])
+    assert order[:2] == ["own", "quick"]
 
 
 def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
