@@ -102,27 +102,30 @@ def count(
     seem to be noticed.
     """
     sources = sorted(file for file in files if file.endswith(".c"))
-    kernel = build.build(FLAVOUR, more=(_counters(sources),))
-    context = tests.Context(options, kernel)
     key = hashlib.sha256("\0".join((content, *sources)).encode()).hexdigest()[:24]
     folder = paths.cache() / "reach" / key
     folder.mkdir(parents=True, exist_ok=True)
     counted = [trial for trial in trials if trial.counted]
-    reached: dict[str, Reached] = {}
-    expected = TRIAL_SECONDS * len(counted)
+    if unknown := [trial for trial in counted if not _file(trial, folder).exists()]:
+        kernel = build.build(FLAVOUR, more=(_counters(sources),))
+        _count_all(unknown, tests.Context(options, kernel), folder)
+    return Reach({trial.name: _read(_file(trial, folder)) for trial in counted})
+
+
+def _count_all(unknown: Sequence[Trial], context: tests.Context, folder: Path) -> None:
+    expected = TRIAL_SECONDS * len(unknown)
     with (
-        console.progress("looking what tests get to", len(counted), expected) as step,
+        console.progress("looking what tests get to", len(unknown), expected) as step,
         ThreadPoolExecutor(tests.WORKERS) as pool,
     ):
-        pending = {pool.submit(_kept, trial, context, folder): trial for trial in counted}
+        pending = [pool.submit(_keep, trial, context, folder) for trial in unknown]
         try:
             for done in as_completed(pending):
-                reached[pending[done].name] = done.result()
-                step.update(len(reached))
+                done.result()
+                step.update(step.done + 1)
         except BaseException:
-            process.abandon(pool, list(pending))
+            process.abandon(pool, pending)
             raise
-    return Reach(reached)
 
 
 def _counters(files: Sequence[str]) -> Patch:
@@ -138,14 +141,20 @@ def _counters(files: Sequence[str]) -> Patch:
     return Patch(Path("counters.patch"), "".join(diffs))
 
 
-def _kept(trial: Trial, context: tests.Context, folder: Path) -> Reached:
+def _file(trial: Trial, folder: Path) -> Path:
     made_of = hashlib.sha256(repr(trial).encode()).hexdigest()[:8]
     name = re.sub(r"\W+", "-", trial.name)
-    file = folder / f"{name}-{made_of}.json"
-    if not file.exists():
-        part = file.with_suffix(".part")
-        part.write_text(json.dumps(asdict(_count(trial, context))))
-        part.rename(file)
+    return folder / f"{name}-{made_of}.json"
+
+
+def _keep(trial: Trial, context: tests.Context, folder: Path) -> None:
+    file = _file(trial, folder)
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(asdict(_count(trial, context))))
+    part.rename(file)
+
+
+def _read(file: Path) -> Reached:
     told = json.loads(file.read_text())
     files = {name: Counted(**counted) for name, counted in told["files"].items()}
     return Reached(told["seconds"], files)

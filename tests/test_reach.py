@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import flavours, reach
+from lab import build, flavours, reach, tests
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.reach import Counted, Reach, Reached
@@ -111,3 +111,33 @@ def test_counters_of_another_kernel_are_refused(tmp_path: Path) -> None:
     objects.compile("int main(void)\n{\n\treturn 1 - 1;\n}\n")
     with pytest.raises(LabError, match="gcov cannot read"):
         objects.read()
+
+
+def test_a_kernel_is_built_for_what_is_not_counted_yet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    built: list[str] = []
+
+    def building(flavour: str, more: object) -> Kernel:
+        built.append(flavour)
+        return Kernel(flavours.find("gcov"), "6.12", tmp_path, {})
+
+    def counting(trial: Trial, _: object) -> Reached:
+        return Reached(float(len(trial.name)), {})
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(reach, "_counters", lambda _: None)
+    monkeypatch.setattr(reach, "_count", counting)
+    monkeypatch.setattr(build, "build", building)
+
+    def counted(*names: str, content: str = "content") -> list[float]:
+        every = [Named(name) for name in names]
+        reached = reach.count(tests.Options(), every, ["mm/cma.c"], content).reached
+        return [reached[name].seconds for name in names]
+
+    assert counted("a", "two") == [1, 3]
+    assert counted("two", "a") == [3, 1]
+    assert len(built) == 1
+    assert counted("a", "four") == [1, 4]
+    assert counted("a", content="other") == [1]
+    assert len(built) == 3
