@@ -6,8 +6,8 @@ then each of its lines alone. A mutant is one more patch behind the series that 
 again, and puts back what they replaced. It is built like any kernel, so that the next build of the
 plain series restores the tree. It meets those tests that get to its lines, and is built while the
 one before meets its own. Verdicts are kept in the cache for the code they were found in. What a
-test has found is not tried again when another test is written for what survived; who makes tests
-weaker removes the cache's folder.
+test has found is not tried again when another test is written for what survived, or when that
+meets the tests' long form; who makes tests weaker removes the cache's folder.
 """
 
 import difflib
@@ -41,6 +41,7 @@ from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
 from lab.reach import Reach
+from lab.selftests import Form
 from lab.source import Patch, Series
 from lab.trials import Trial
 
@@ -315,7 +316,7 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
         # the debug kernel runs other code: there each mutant meets all
         reached = Reach({}) if options.debug else _count(options, series, every)
         with (
-            Judge(options, every, reached, _content(series, flavour, every)) as judge,
+            Judge(options, every, reached, _content(series, flavour, every, options.form)) as judge,
             console.progress("mutants", total, MUTANT_SECONDS * total) as step,
         ):
             for group, following in itertools.pairwise([*groups, []]):
@@ -332,7 +333,7 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
 def _count(options: tests.Options, series: Series, every: Sequence[Trial]) -> Reach:
     """In all files with hooks, whichever of them are to be tried now."""
     files = {mutant.group.file for group in _series_and_groups(options, "")[1] for mutant in group}
-    content = _content(series, flavours.find(reach.FLAVOUR), ())
+    content = _content(series, flavours.find(reach.FLAVOUR), (), Form.LONG)
     return reach.count(options, every, files, content.code + content.tests)
 
 
@@ -508,7 +509,9 @@ def _programs(system: systems.System) -> tuple[str, ...]:
     return _programs(systems.find(system.needs[0]))
 
 
-def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) -> Content:
+def _content(
+    series: Series, flavour: flavours.Flavour, every: Iterable[Trial], form: Form
+) -> Content:
     """Of all but the documentation, and systems that the kernel has not."""
     there = [name for name, system in systems.SYSTEMS.items() if flavour.should_have(system)]
     code, judges = hashlib.sha256(), hashlib.sha256()
@@ -524,7 +527,7 @@ def _content(series: Series, flavour: flavours.Flavour, every: Iterable[Trial]) 
     for path in build.fragments(flavour, targets.DEFAULT):
         code.update(path.read_bytes())
     code.update(build.tools_key().encode())
-    others = (*flavour.kernel_args, kernellog.REPORT.pattern, *map(repr, every))
+    others = (form.name, *flavour.kernel_args, kernellog.REPORT.pattern, *map(repr, every))
     judges.update("\0".join(others).encode())
     return Content(code.hexdigest(), judges.hexdigest())
 

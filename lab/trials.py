@@ -15,7 +15,7 @@ from lab import flavours, measure, paths, process, selftests, systems, tests
 from lab.errors import LabError
 from lab.ktap import Case
 from lab.machine import SHARED
-from lab.selftests import Round
+from lab.selftests import Form, Round
 
 SECONDS = 900  # of a program: what takes longer hangs
 # The counters of all objects, below a folder at the path of each on the host
@@ -86,6 +86,8 @@ class Program(Trial):
     def run(
         self, context: tests.Context, counters: Path | None = None, within: float | None = None
     ) -> Sequence[Case]:
+        # what the long form gets to is more than the short one's
+        form = Form.LONG if counters else context.options.form
         name = f"{self.round.name} {self.program}"  # its results beside those of others
         machine = tests.enlarged(self.round.machine, context)
         apart = replace(self.round, name=name, machine=machine)
@@ -99,6 +101,7 @@ class Program(Trial):
             context.kernel,
             apart,
             [self.program],
+            form,
             timeout=within or SECONDS,
             last=last,
             hasty=within is not None,
@@ -143,4 +146,5 @@ def all_of(options: tests.Options) -> list[Trial]:
         for each in selftests.ROUNDS
         if each.runs(program) and all(needed in there for needed in each.needs)
     ]
-    return trials if options.special else [*trials, Groups()]
+    short = options.form is Form.SHORT
+    return trials if options.special or short else [*trials, Groups()]

@@ -326,7 +326,7 @@ def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
 
     def key(*args: str) -> Content:
         flavour = flavours.Flavour("small", "", (), kernel_args=args)
-        return mutants._content(series, flavour, [Groups()])
+        return mutants._content(series, flavour, [Groups()], tests.Options().form)
 
     keys = [key(), key()]
     assert len(set(keys)) == 1

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lab import build, flavours, reach, tests
+from lab import build, flavours, reach, selftests, tests
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.reach import Counted, Reach, Reached
-from lab.trials import Trial
+from lab.selftests import Form, Round
+from lab.trials import Program, Trial
 
 SOURCE = """\
 static int never(int n)
@@ -141,3 +142,23 @@ def test_a_kernel_is_built_for_what_is_not_counted_yet(
     assert counted("a", "four") == [1, 4]
     assert counted("a", content="other") == [1]
     assert len(built) == 3
+
+
+def test_what_is_counted_is_the_long_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    forms: list[Form] = []
+
+    def running(
+        kernel: Kernel, _: Round, programs: list[str], form: Form, **more: object
+    ) -> object:
+        forms.append(form)
+        (selftests.shared_folder() / "counters").mkdir(parents=True, exist_ok=True)
+        return [], ""
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    monkeypatch.setattr(selftests, "run_round", running)
+    context = tests.Context(tests.Options(), Kernel(flavours.find("prod"), "6.12", tmp_path, {}))
+    program = Program(selftests.ROUNDS[0], "gcma_policy")
+    program.run(context)
+    program.run(context, tmp_path / "counters")
+    program.run(tests.Context(tests.Options(long=True), context.kernel))
+    assert forms == [Form.SHORT, Form.LONG, Form.LONG]

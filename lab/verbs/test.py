@@ -24,7 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mutants",
         action="store_true",
-        help="take each hook out of the kernel in turn: does a test notice? Hours, resumed",
+        help="take each hook out of the kernel in turn: does a test notice? Hours, resumed; "
+        "with --long: what survived meets more of each",
     )
     parser.add_argument("--list", action="store_true", help="with --mutants: only tell of them")
     parts = ", ".join(tests.PARTS)
