@@ -400,24 +400,27 @@ class Judge:
             if after and not self._verdict(after):
                 self._building(after)
             verdict = self._try(mutant, kernel)
-            file = self._file(mutant.patch.text)
+            file = self._file(mutant.before, mutant.patch.text)
             part = file.with_suffix(".part")
-            part.write_text(json.dumps({"tests": self.content.tests, **asdict(verdict)}))
+            part.write_text(json.dumps({**asdict(self.content), **asdict(verdict)}))
             part.rename(file)
         return verdict
 
     def _verdict(self, mutant: Mutant) -> Verdict | None:
-        """What is known: that nothing found it is so as long as the tests are the same."""
-        file = self._file(mutant.patch.text)
+        """What is known: that a test found it is so as long as the file that it is in is the same.
+
+        That none did is so as long as all code and all tests are.
+        """
+        file = self._file(mutant.before, mutant.patch.text)
         if not file.exists():
             return None
         known = json.loads(file.read_text())
-        those = known.pop("tests")
+        then = Content(known.pop("code"), known.pop("tests"))
         verdict = Verdict(**known)
-        return verdict if verdict.killed or those == self.content.tests else None
+        return verdict if verdict.killed or then == self.content else None
 
     def _file(self, *what: str) -> Path:
-        text = "\0".join((self.content.code, self.options.flavour, *what))
+        text = "\0".join((self.options.flavour, *what))
         return self.known / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
     def _building(self, mutant: Mutant) -> "Future[Kernel]":
@@ -478,7 +481,7 @@ class Judge:
     def _prove(self, trial: Trial) -> None:
         """Raise a LabError unless the plain kernel passes: then the mutation was not why."""
         with self.proving:
-            file = self._file(self.content.tests, repr(trial))
+            file = self._file(self.content.code, self.content.tests, repr(trial))
             if file.exists():
                 return
             if failed := ktap.first_failure(trial.run(tests.Context(self.options, self._plain()))):

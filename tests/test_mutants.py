@@ -297,7 +297,20 @@ def test_a_new_test_meets_what_survived(base: Path, series: Series, kernels: Ker
     assert new["end(n);"] == old["end(n);"]
     assert new["late(n);"] == "found by fresh: hooks are called"
     assert not [text for text in kernels.built if f"-    {program.seen}" in text]
+
+
+def test_what_was_found_is_known_until_its_file_changes(
+    base: Path, series: Series, kernels: Kernels
+) -> None:
+    program = Seeing("program", "end(n)")
+    old = judged(base, series, [program])
+    kernels.built.clear()
+    # code elsewhere: only survivors are judged again
     assert judged(base, series, [program], content=Content("other", "tests")) == old
+    assert [text for text in kernels.built if "-    late(n)" in text]
+    assert not [text for text in kernels.built if f"-    {program.seen}" in text]
+    (base / "mm/cma.c").write_text((base / "mm/cma.c").read_text() + "/* more */\n")
+    assert judged(base, series, [program]) == old
     assert [text for text in kernels.built if f"-    {program.seen}" in text]
 
 
