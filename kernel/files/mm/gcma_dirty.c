@@ -819,7 +819,8 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * Context: may sleep, no lock held. Cost: O(@count / BITS_PER_LONG), and for each dirty
  * tenant in the range what the policy takes: move-aside a page copy and, to find a frame
  * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
- * I/O, write-back the same and to submit a write. What cannot be placed is tried again
+ * I/O, unless the slot gets another page just then, which is read ahead; write-back the same
+ * and to submit a write. What cannot be placed is tried again
  * GCMA_DIRTY_TRIES times, a tick apart, and reclaims memory before each; who does not run is waited
  * for as many ticks, in each range that is tried: cma_alloc() of so many pages tries up to
  * count >> align that have the same frame.
@@ -942,6 +943,7 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
  */
 int gcma_set_dirty_max(struct gcma *g, u32 max)
 {
+	u32 end = g->nr_frames - max;
 	int ret;
 
 	if (max > g->nr_frames)
@@ -953,7 +955,9 @@ int gcma_set_dirty_max(struct gcma *g, u32 max)
 		WRITE_ONCE(g->dirty_max, max);
 		gcma_dirty_room(g);
 	}
-	ret = gcma_drain(g, g->nr_frames - max);
+	/* Again if a primary moved some behind where we looked. */
+	while (!(ret = gcma_drain(g, end)) && find_first_bit(g->dirty, end) < end)
+		schedule_timeout_uninterruptible(1);
 	mutex_unlock(&gcma_settings);
 	return ret;
 }

@@ -3302,6 +3302,40 @@ struct kunit_settles {
 	struct gcma *g;
 };
 
+#define KUNIT_AHEAD	9	/* frames that are drained, one after the other */
+#define KUNIT_BEHIND	4
+
+/* A primary moves what is waited for to where the drain has been; some time later it is gone. */
+static void kunit_moves(struct timer_list *timer)
+{
+	struct kunit_settles *settles = from_timer(settles, timer, timer);
+
+	if (!test_bit(KUNIT_AHEAD, settles->g->dirty)) {
+		clear_bit(KUNIT_BEHIND, settles->g->dirty);
+		return;
+	}
+	set_bit(KUNIT_BEHIND, settles->g->dirty);
+	clear_bit(KUNIT_AHEAD, settles->g->dirty);
+	mod_timer(timer, jiffies + 4);
+}
+
+/* When fewer are allowed none is left beyond the limit, whatever moved meanwhile. */
+static void __init gcma_test_dirty_behind(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct kunit_settles settles = { .g = k->g };
+
+	timer_setup_on_stack(&settles.timer, kunit_moves, 0);
+	set_bit(KUNIT_AHEAD, k->g->dirty);
+	mod_timer(&settles.timer, jiffies + 4);
+	KUNIT_EXPECT_EQ(test, gcma_set_dirty_max(k->g, KUNIT_PAGES - KUNIT_AHEAD - 1), 0);
+	KUNIT_EXPECT_FALSE(test, test_bit(KUNIT_AHEAD, k->g->dirty));
+	KUNIT_EXPECT_FALSE(test, test_bit(KUNIT_BEHIND, k->g->dirty));
+	timer_delete_sync(&settles.timer);
+	destroy_timer_on_stack(&settles.timer);
+	clear_bit(KUNIT_BEHIND, k->g->dirty);
+}
+
 static void kunit_settle(struct timer_list *timer)
 {
 	struct kunit_settles *settles = from_timer(settles, timer, timer);
@@ -3813,6 +3847,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_dirty_owner_killed),
 	KUNIT_CASE(gcma_test_dirty_held),
 	KUNIT_CASE(gcma_test_dirty_max),
+	KUNIT_CASE(gcma_test_dirty_behind),
 	KUNIT_CASE(gcma_test_dirty_killed),
 	KUNIT_CASE(gcma_test_dirty_second_killed),
 	KUNIT_CASE(gcma_test_dirty_failed),
