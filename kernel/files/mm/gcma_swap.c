@@ -2,10 +2,11 @@
 /*
  * Guaranteed contiguous memory: tenants that were swapped out
  *
- * A page leaves the swap cache only after it was written to its slot, and is the slot's
- * content as long as the slot is in use. The slot's place in the swap cache, where the
- * shadow of the page stands, is all the index that a copy of it needs: it is cleared when
- * the slot is freed, and replaced when a folio is added for the slot.
+ * A page leaves the swap cache only after it was written to its slot, or to a frame
+ * instead (see gcma_dirty.c), and is the slot's content as long as the slot is in use. The
+ * slot's place in the swap cache, where the shadow of the page stands, is all the index
+ * that a copy of it needs: it is cleared when the slot is freed, and replaced when a folio
+ * is added for the slot.
  *
  * Nothing invalidates the content of a slot that is in use. Who has SWAP_HAS_CACHE of a
  * slot is alone with it, so a load needs no second look: unlike in the page cache, nobody
