@@ -202,6 +202,20 @@ static void small_begin(void)
 		swap_begin(disk.dev, 0);
 }
 
+/* As long as there is one, slots are read ahead, and not pages by their addresses. */
+static void rotating_begin(void)
+{
+	char path[64];
+
+	if (!device_new(&disk, "disk", SWAP_BYTES))
+		return;
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/rotational", strrchr(disk.dev, '/') + 1);
+	if (write_file(path, "1"))
+		snprintf(missing, sizeof(missing), "no %s", path);
+	else
+		swap_begin(disk.dev, 0);
+}
+
 static void disk_end(void)
 {
 	swap_end(disk.dev);
@@ -289,28 +303,75 @@ static void zswap_end(void)
 
 #define NULL_DISK	"/sys/kernel/config/nullb/gcma_swap/"
 
-/* A disk in memory that can fail */
-static void failing_begin(void)
+/* A disk in memory that can fail, and has only what was written */
+static void null_begin(size_t bytes, int flags)
 {
 	lacking = "nullblk";
 	snprintf(missing, sizeof(missing), "no null_blk, or no configfs for it");
 	if (access("/sys/kernel/config/nullb", F_OK))
 		mount("configfs", "/sys/kernel/config", "configfs", 0, NULL);
-	if (mkdir(NULL_DISK, 0755) || write_file(NULL_DISK "size", "%zu", SWAP_BYTES >> 20) ||
+	if (mkdir(NULL_DISK, 0755) || write_file(NULL_DISK "size", "%zu", bytes >> 20) ||
 	    write_file(NULL_DISK "memory_backed", "1") || write_file(NULL_DISK "power", "1") ||
 	    access(NULL_DISK "badblocks", F_OK))
 		return;
 	for (int tries = 0; access("/dev/gcma_swap", F_OK) && tries < 100; tries++)
 		usleep(10000);
-	swap_begin("/dev/gcma_swap", 0);
+	swap_begin("/dev/gcma_swap", flags);
+}
+
+static void null_end(void)
+{
+	swap_end("/dev/gcma_swap");
+	write_file(NULL_DISK "power", "0");
+	rmdir(NULL_DISK);
+}
+
+static void failing_begin(void)
+{
+	null_begin(SWAP_BYTES, 0);
 }
 
 static void failing_end(void)
 {
 	write_file(NULL_DISK "badblocks", "-0-%zu", SWAP_BYTES / 512 - 1);
-	swap_end(swap_path);
-	write_file(NULL_DISK "power", "0");
-	rmdir(NULL_DISK);
+	null_end();
+}
+
+static size_t swap_used(const char *path)
+{
+	FILE *swaps = fopen("/proc/swaps", "re");
+	char line[256], name[64];
+	size_t used, kib = 0;
+
+	if (!swaps)
+		fail("/proc/swaps: %s", strerror(errno));
+	while (fgets(line, sizeof(line), swaps))
+		if (sscanf(line, "%63s %*s %*u %zu", name, &used) == 2 && !strcmp(name, path))
+			kib = used;
+	fclose(swaps);
+	return KIB(kib);
+}
+
+/*
+ * What is swapped out goes to a device that is not the first one, most of it behind the slots of
+ * the first of its address spaces: each next cluster is in the next one. So where a copy's slot is
+ * has to be found by its mapping and index.
+ */
+#define SPACE_PAGES	16384	/* slots of an address space: SWAP_ADDRESS_SPACE_PAGES */
+#define SPACES		16
+
+static void large_begin(void)
+{
+	if (device_new(&second, "second", MIB(1)) &&
+	    swap_begin(second.dev, SWAP_FLAG_PREFER | 1))
+		null_begin(SPACES * SPACE_PAGES * page_size, SWAP_FLAG_PREFER | 2);
+}
+
+static void large_end(void)
+{
+	null_end();
+	swap_end(second.dev);
+	volume_close(&second);
 }
 
 /* ------ memory ---------------------------------------------------------- */
@@ -801,7 +862,8 @@ static void stay_locked(void)
 	memory_check();
 }
 
-static bool is_swapped(unsigned int i)
+/* Documentation/admin-guide/mm/pagemap.rst */
+static u64 pagemap_entry(unsigned int i)
 {
 	static int pagemap = -1;
 	u64 entry;
@@ -812,7 +874,22 @@ static bool is_swapped(unsigned int i)
 		lack("kpageflags", "no /proc/self/pagemap (CONFIG_PROC_PAGE_MONITOR)");
 	pread_all(pagemap, &entry, sizeof(entry),
 		  ((unsigned long)memory / page_size + i) * sizeof(entry));
-	return entry >> 62 & 1;
+	return entry;
+}
+
+static bool is_swapped(unsigned int i)
+{
+	return pagemap_entry(i) >> 62 & 1;
+}
+
+static unsigned int swap_type(unsigned int i)
+{
+	return pagemap_entry(i) & 0x1f;
+}
+
+static unsigned long swap_offset(unsigned int i)
+{
+	return pagemap_entry(i) >> 5 & ((1ul << 50) - 1);
 }
 
 /* MADV_FREE: what is swapped out is gone, what is in memory goes or stays. */
@@ -1326,7 +1403,7 @@ static void only_zeroes(void)
 
 #define THREADS		3
 
-static atomic_ulong checks;
+static atomic_ulong checks, children;
 static unsigned long enough;
 static bool faults;	/* allocations fail now and then */
 
@@ -1342,17 +1419,89 @@ static void fail_allocations_here(void)
 	close(fd);
 }
 
-/* Each thread has a part of the pages for itself. */
+/* What a thread knows of its part of the pages */
+struct part {
+	unsigned int first, nr;
+	unsigned int versions[MAX_PAGES];
+	char *page;
+	pid_t children[4];
+	unsigned int forks;
+};
+
+static void part_check(struct part *part, unsigned int i)
+{
+	size_t at = i * page_size;
+
+	if (part->versions[i])
+		stamp(part->page, at, page_size, FILE_ID, part->versions[i]);
+	else
+		memset(part->page, 0, page_size);
+	expect("a page", at, memory + at, part->page, page_size);
+	atomic_fetch_add(&checks, 1);
+}
+
+/* It sees what was there when it began, whatever becomes of the slots that it shares. */
+static void child_checks(struct part *part)
+{
+	for (unsigned int i = part->first; i < part->first + part->nr; i++) {
+		if (!shared && i % 4 == 0) {
+			part->versions[i] = part->versions[i] % 0xfffe + 1;
+			stamp(memory + i * page_size, i * page_size, page_size, FILE_ID,
+			      part->versions[i]);
+			MUST(madvise(memory + i * page_size, page_size, MADV_PAGEOUT));
+		}
+		part_check(part, i);
+	}
+	fflush(stdout);
+	_exit(EXIT_SUCCESS);
+}
+
+static void child_ends(pid_t *pid)
+{
+	int status;
+
+	if (!*pid)
+		return;
+	MUST(waitpid(*pid, &status, 0));
+	*pid = 0;
+	if (WIFSIGNALED(status))
+		fail("a child was killed by signal %d", WTERMSIG(status));
+	if (WEXITSTATUS(status))
+		fail("a child saw other content");
+	atomic_fetch_add(&children, 1);
+}
+
+/* Several live at a time, but what is shared must not change while one of them looks at it. */
+static void part_forks(struct part *part)
+{
+	pid_t *pid = &part->children[part->forks++ % ARRAY_SIZE(part->children)];
+
+	child_ends(pid);
+	fflush(stdout);
+	*pid = fork();
+	if (!*pid)
+		child_checks(part);
+	if (*pid < 0 && !(faults && errno == ENOMEM))
+		fail("fork: %s", strerror(errno));
+	if (*pid < 0)
+		*pid = 0;
+	if (shared)
+		child_ends(pid);
+}
+
 static void *steps(void *arg)
 {
-	unsigned long self = (unsigned long)arg, part = pages / THREADS, first = self * part;
+	unsigned long self = (unsigned long)arg;
+	struct part part = {
+		.first = self * (pages / THREADS), .nr = pages / THREADS,
+		.page = page_buffer(page_size),
+	};
+	unsigned int *versions = part.versions;
 	u64 rnd = self + 1;
-	char *page = page_buffer(page_size);
-	unsigned int versions[MAX_PAGES] = {};
 
 	fail_allocations_here();
 	for (unsigned long step = 0; atomic_load(&checks) < enough; step++) {
-		unsigned int i = first + random_below(&rnd, part);
+		unsigned int i = part.first + random_below(&rnd, part.nr);
 		char *at = memory + i * page_size;
 
 		switch (random_below(&rnd, 8)) {
@@ -1362,9 +1511,11 @@ static void *steps(void *arg)
 			stamp(at, i * page_size, page_size, FILE_ID, versions[i]);
 			break;
 		case 2:
-			madvise(memory + first * page_size, part * page_size, MADV_PAGEOUT);
+			madvise(memory + part.first * page_size, part.nr * page_size, MADV_PAGEOUT);
 			break;
 		case 3:
+			if (!random_below(&rnd, 8))
+				part_forks(&part);
 			if (random_below(&rnd, 16))
 				break;
 			/* the slots are freed */
@@ -1375,14 +1526,11 @@ static void *steps(void *arg)
 			madvise(at, page_size, MADV_WILLNEED);
 			break;
 		default:
-			if (versions[i])
-				stamp(page, i * page_size, page_size, FILE_ID, versions[i]);
-			else
-				memset(page, 0, page_size);
-			expect("a page", i * page_size, at, page, page_size);
-			atomic_fetch_add(&checks, 1);
+			part_check(&part, i);
 		}
 	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(part.children); i++)
+		child_ends(&part.children[i]);
 	return NULL;
 }
 
@@ -1401,19 +1549,6 @@ static void primaries(void)
 		if (buffer >= 0)
 			close(buffer);
 		usleep(random_below(&rnd, 2000));
-	}
-}
-
-/* Children share what the threads write, and let go of it at once. */
-static void forks(void)
-{
-	for (;;) {
-		pid_t pid = MUST(fork());
-
-		if (!pid)
-			_exit(EXIT_SUCCESS);
-		MUST(waitpid(pid, NULL, 0));
-		usleep(1000);
 	}
 }
 
@@ -1436,19 +1571,19 @@ static void steps_end(void)
 {
 	for (unsigned long i = 0; i < THREADS; i++)
 		MUST(-pthread_join(threads[i], NULL));
-	diag("%lu pages checked", atomic_load(&checks));
+	diag("%lu pages checked, and by %lu children %u each", atomic_load(&checks),
+	     atomic_load(&children), pages / THREADS);
 }
 
 static void all_at_once(unsigned long wanted)
 {
-	pid_t pids[3];
+	pid_t pids[2];
 
 	need_swap();
 	pids[0] = reclaim_all_the_time();
 	pids[1] = background(primaries);
 	/* in fewer steps a fast kernel does not get to all that goes on beside them */
 	steps_begin(soaking() ? 1000000 : slow_kernel() ? wanted / 10 : wanted);
-	pids[2] = background(forks);
 	steps_end();
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
 		stop(pids[i]);
@@ -1457,33 +1592,6 @@ static void all_at_once(unsigned long wanted)
 static void random_steps(void)
 {
 	all_at_once(kind->is & SINGLE && !policy ? 5000 : 1000);
-}
-
-/* To the device, or to the area only */
-static unsigned long pages_out(void)
-{
-	return vm_event("pswpout") + (policy ? counter("stores_dirty") : 0);
-}
-
-static void off_and_on(void)
-{
-	unsigned long out, rounds = 0;
-	pid_t pid;
-
-	need_swap();
-	out = pages_out();
-	pid = reclaim_all_the_time();
-	steps_begin(soaking() ? 500000 : 500);
-	for (; steps_go_on() || rounds < 3; rounds++) {
-		slots_anew();
-		usleep(50000);
-	}
-	steps_end();
-	stop(pid);
-	out = pages_out() - out;
-	diag("%lu rounds, %lu pages swapped out", rounds, out);
-	if (out < 50)
-		fail("%lu pages were swapped out", out);
 }
 
 /* ------ zswap in front of a disk ---------------------------------------- */
@@ -1666,19 +1774,62 @@ static void unread(void)
 	MUST(swapon(swap_path, swap_flags));
 }
 
-/* Who touches the page dies, and nobody else. */
-static void touch_dies(unsigned int i)
+static void area_set(const char *name, const char *word)
+{
+	int ret = areas_write(name, "%s", word);
+
+	if (ret)
+		fail("%s cannot be set to %s: %s", name, word, strerror(-ret));
+	if (!areas_have(name, word))
+		fail("%s was set to %s, and is not", name, word);
+}
+
+static void dirty_max(unsigned long max)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), "%lu", max);
+	area_set("dirty_max", word);
+}
+
+/* Who touches the page sees what was there, or dies, and nobody else. */
+static bool dies(unsigned int first, unsigned int nr)
 {
 	pid_t pid = MUST(fork());
 	int status;
 
 	if (!pid) {
-		page_check(i);
+		for (unsigned int i = 0; i < nr; i++)
+			page_check(first + i);
 		_exit(EXIT_SUCCESS);
 	}
 	MUST(waitpid(pid, &status, 0));
-	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS)
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS)
+		return true;
+	if (status)
+		fail("a page has other content");
+	return false;
+}
+
+static void touch_dies(unsigned int i)
+{
+	if (!dies(i, 1))
 		fail("page %u was read from a disk that cannot be read", i);
+}
+
+#define UNREAD_TRIES	50
+
+/*
+ * Folios that could not be read leave the swap cache, where reclaim finds them: they are as young
+ * as others that come back. Whoever touches one of tmpfs makes it unreadable for ever.
+ */
+static void unread_leave(void)
+{
+	for (int tries = 0; tries < 3 || (!shared && dies(0, pages)); tries++) {
+		if (tries == UNREAD_TRIES)
+			fail("a page is not read from the disk, which can be read");
+		push_out(BYTES);
+	}
 }
 
 static void unreadable(void)
@@ -1696,9 +1847,7 @@ static void unreadable(void)
 	for (unsigned int i = 0; i < kept; i++)
 		page_check(i);
 	disk_fails(false);
-	/* the folios that could not be read leave the swap cache */
-	for (int i = 0; i < 3; i++)
-		push_out(BYTES);
+	unread_leave();
 	give_back();
 	for (unsigned int i = 0; i < pages; i++)
 		if (!shared || i != gone)
@@ -1739,6 +1888,8 @@ static void unwritable_in_part(void)
 	unsigned long stores;
 
 	prepare_failing();
+	if (policy)
+		dirty_max(pages / 4);
 	disk_fails_in_part();
 	for (unsigned int version = 1; version < 4; version++) {
 		memory_new();
@@ -1750,8 +1901,14 @@ static void unwritable_in_part(void)
 		}
 		stores = counter("stores_swap") - stores;
 		diag("%lu of %u pages went to the area", stores, pages);
-		if (version % 2)
+		if (version % 2) {
 			take(true);
+			/* also what was nowhere else has to be written now */
+			for (int i = 0; i < 3; i++) {
+				MUST(madvise(memory, BYTES, MADV_PAGEOUT));
+				push_out(BYTES);
+			}
+		}
 		memory_check();
 		give_back();
 		memory_gone();
@@ -1978,6 +2135,33 @@ static void no_frame_left(void)
 	memory_check();
 }
 
+/* So they are, or the tests of this device are of nothing new. */
+static void far(void)
+{
+	unsigned int found = 0;
+
+	pages = MAX_PAGES;
+	swapped_dirty(1);
+	for (unsigned int i = 0; i < pages; i++)
+		found += is_swapped(i) && swap_type(i) && swap_offset(i) >= SPACE_PAGES;
+	if (found < pages / 2)
+		fail("%u of %u pages are behind the first %u slots of a second device", found,
+		     pages, SPACE_PAGES);
+	take(true);
+	dirty_expect(0, 0);
+	give_back();
+	memory_check();
+}
+
+static void on_both(void)
+{
+	memory_swapped(1);
+	if (!swap_used(disk.dev) || !swap_used(second.dev))
+		fail("%zu and %zu bytes are in use of the disks", swap_used(second.dev),
+		     swap_used(disk.dev));
+	memory_check();
+}
+
 static void push_past_the_area(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -2124,6 +2308,80 @@ static void group_leave(void)
 	MUST(rmdir(group));
 }
 
+#define FREED_AT_ONCE	64	/* slots that a CPU keeps until it frees them */
+
+static void group_glutton(void)
+{
+	MUST(write_file("/proc/self/oom_score_adj", "1000"));
+	/* each page of them is another one's: none can be dropped, or is a zero */
+	for (unsigned int version = 1;; version++) {
+		char *own = page_buffer(BYTES);
+
+		stamp(own, 0, BYTES, OTHER_ID, version);
+		madvise(own, BYTES, MADV_PAGEOUT);
+	}
+}
+
+/* He is killed for it, as without an area. The most pages that were in the area only meanwhile. */
+static unsigned long glutton_dies(void)
+{
+	unsigned long most = 0;
+	int status;
+	pid_t pid;
+
+	group_set("cgroup.procs", getpid());
+	pid = background(group_glutton);
+	group_go();
+	while (!MUST(waitpid(pid, &status, WNOHANG))) {
+		most = MAX(most, counter("tenants_dirty"));
+		usleep(1000);
+	}
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		fail("who takes all memory of his group ends with status %#x", status);
+	if (!group_event("memory.events", "oom_kill"))
+		fail("who takes all memory of his group was not killed for that");
+	return most;
+}
+
+/*
+ * All frames have pages that are nowhere else, all slots of the group are in use, and so is its
+ * memory: one of its processes is killed, and what it had in the area is in nobody's way.
+ */
+static void killed_for_memory(void)
+{
+	unsigned long most;
+	struct area area;
+	pid_t pid;
+
+	pages = MAX_PAGES;
+	memory_new();
+	need_area(&area);
+	dirty_max(area.pages);
+	leave_frames(2 * pages);
+	group_new('k');
+	memory_write(0, pages, 1);
+	group_out();
+	group_set("memory.swap.max", 2 * BYTES);
+	group_set("memory.max", BYTES + BYTES / 2);
+	most = glutton_dies();
+	if (most < nearly(2 * pages))
+		fail("%lu pages were in the area only, of %u frames", most, 2 * pages);
+	memory_check();
+	/* and again, while primaries come and go */
+	give_back();
+	memory_write(0, pages, 2);
+	group_out();
+	pid = background(primaries);
+	glutton_dies();
+	stop(pid);
+	take(true);
+	dirty_expect(0, 0);
+	memory_check();
+	give_back();
+	memory_gone();
+	MUST(rmdir(group));
+}
+
 /* Memory of the group that reclaim can have at once */
 static void group_spare(size_t bytes)
 {
@@ -2215,16 +2473,6 @@ static void group_gone(void)
 	memory_check();
 }
 
-static void area_set(const char *name, const char *word)
-{
-	int ret = areas_write(name, "%s", word);
-
-	if (ret)
-		fail("%s cannot be set to %s: %s", name, word, strerror(-ret));
-	if (!areas_have(name, word))
-		fail("%s was set to %s, and is not", name, word);
-}
-
 /* They are charged to the group that it was in. */
 static void group_in_group(void)
 {
@@ -2258,14 +2506,6 @@ static void group_in_group(void)
 		     charged, before);
 	memory_check();
 	MUST(rmdir(parent));
-}
-
-static void dirty_max(unsigned long max)
-{
-	char word[32];
-
-	snprintf(word, sizeof(word), "%lu", max);
-	area_set("dirty_max", word);
 }
 
 static const char * const words[] = { "write-through", "move-aside", "put-back", "write-back" };
@@ -2310,8 +2550,6 @@ static void before_hibernation(void)
 	swap_out();
 	dirty_expect(nearly(pages), NO_LIMIT);
 }
-
-#define FREED_AT_ONCE	64	/* slots that a CPU keeps until it frees them */
 
 /* Also those that nobody needs any more, and that are not freed yet, make way. */
 static void gone(void)
@@ -2480,6 +2718,37 @@ static void switch_all_the_time(void)
 	}
 }
 
+/* To the device, or to the area only */
+static unsigned long pages_out(void)
+{
+	return vm_event("pswpout") + (policy ? counter("stores_dirty") : 0);
+}
+
+static void off_and_on(void)
+{
+	unsigned long out, rounds = 0;
+	pid_t pids[3];
+
+	need_swap();
+	out = pages_out();
+	pids[0] = reclaim_all_the_time();
+	pids[1] = background(primaries);
+	pids[2] = policy ? background(switch_all_the_time) : 0;
+	steps_begin(soaking() ? 500000 : 500);
+	for (; steps_go_on() || rounds < 3; rounds++) {
+		slots_anew();
+		usleep(50000);
+	}
+	steps_end();
+	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
+		if (pids[i])
+			stop(pids[i]);
+	out = pages_out() - out;
+	diag("%lu rounds, %lu pages swapped out", rounds, out);
+	if (out < 50)
+		fail("%lu pages were swapped out", out);
+}
+
 /* All steps together check 50,000 pages, a tenth on slow kernels; in a soak a million each. */
 static void steps_while_switched(void)
 {
@@ -2563,6 +2832,32 @@ static void zswap_comes_and_goes(void)
 	zswap_use(true);
 }
 
+/* Some were written before a primary came, the others are in memory, or were written for it. */
+static void unreadable_in_part(void)
+{
+	unsigned int touched = 0, died = 0;
+
+	prepare_failing();
+	memory_new();
+	dirty_max(pages / 4);
+	memory_write(0, pages, 1);
+	swap_out();
+	dirty_expect(1, pages / 4);
+	take(true);
+	disk_fails(true);
+	/* tmpfs remembers what could not be read */
+	for (unsigned int i = 0; i < pages; i += 4, touched++)
+		died += dies(i, 1);
+	disk_fails(false);
+	if (died < touched / 2 || (!policy->written && died > nearly(touched)))
+		fail("who touched %u of %u pages died", died, touched);
+	unread_leave();
+	give_back();
+	for (unsigned int i = 0; i < pages; i++)
+		if (!shared || i % 4)
+			page_check(i);
+}
+
 /* They are put back, and stay in memory. */
 static void unwritable_before_a_primary(void)
 {
@@ -2638,50 +2933,65 @@ static void swap_out_past_the_area(void)
 /* Pages of the test itself may have been swapped out, too: a request each. */
 #define OWN_REQUESTS	4
 
-/* Readahead reads no less at a time because some of the pages are in the area. */
-static void read_in_blocks(void)
+/* Every other block is written again: those are in the area, in slots of their own. */
+static void blocks_amid(void)
 {
-	unsigned long without, with;
+	for (unsigned int i = 0; i < pages; i += 2 * BLOCK)
+		memory_write(i, BLOCK, 2);
+	must_out(pages / 2);
+}
+
+/* Every other page is in the area. */
+static void pages_amid(void)
+{
+	for (unsigned int i = 1; i < pages; i += 2)
+		page_check(i);
+	must_out(pages / 2 - pages / 16);
+}
+
+/*
+ * Some of the pages are in the area, or, to compare with, none any more: how many requests it
+ * takes to read all of them. What is in memory divides requests with tenants and without.
+ */
+static unsigned long requests_amid(void (*some_out)(void), bool tenants)
+{
+	unsigned long resident, requests;
 
 	memory_new();
 	memory_write(0, pages, 1);
 	swap_out_past_the_area();
-	without = requests_to_check();
-	memory_write(0, pages, 2);
-	swap_out_past_the_area();
+	/* what is only read, one by one, stays where it is */
 	MUST(write_file(CLUSTER, "0"));
-	for (unsigned int i = 0; i < pages; i += 2 * BLOCK)
-		memory_write(i, BLOCK, 3);
-	must_out(pages / 2);
+	some_out();
 	MUST(write_file(CLUSTER, "3"));
-	with = requests_to_check();
-	diag("%lu requests without tenants, %lu with every other block in the area", without, with);
+	resident = pages / 2 - MIN(counter("tenants_swap"), pages / 2);
+	if (!tenants)
+		take(true);
+	requests = requests_to_check();
+	give_back();
+	memory_gone();
+	diag("%lu requests with%s tenants, %lu pages in memory", requests, tenants ? "" : "out",
+	     resident);
+	return tenants ? requests - MIN(requests, resident) : requests;
+}
+
+/* Readahead reads no less at a time because some of the pages are in the area. */
+static void read_in_blocks(void)
+{
+	unsigned long without = requests_amid(blocks_amid, false);
+	unsigned long with = requests_amid(blocks_amid, true);
+
 	if (with > without + OWN_REQUESTS)
 		fail("%lu requests, %lu without tenants", with, without);
 }
 
-/* Every other page is in the area: to read them, too, takes fewer requests. */
+/* To read those between them, too, takes fewer requests. */
 static void read_over(void)
 {
-	unsigned long without, with, resident;
+	unsigned long without = requests_amid(pages_amid, false);
+	unsigned long with = requests_amid(pages_amid, true);
 
-	memory_new();
-	memory_write(0, pages, 1);
-	swap_out_past_the_area();
-	without = requests_to_check();
-	/* in the same slots: only read, so they need not be written again */
-	swap_out_past_the_area();
-	MUST(write_file(CLUSTER, "0"));
-	for (unsigned int i = 1; i < pages; i += 2)
-		page_check(i);
-	must_out(pages / 2 - pages / 16);
-	MUST(write_file(CLUSTER, "3"));
-	/* what is in memory divides requests, with and without tenants */
-	resident = pages / 2 - MIN(counter("tenants_swap"), pages / 2);
-	with = requests_to_check();
-	diag("%lu requests without tenants, %lu with every other page in the area, but %lu",
-	     without, with, resident);
-	if (with > without + resident + OWN_REQUESTS)
+	if (with > without + OWN_REQUESTS)
 		fail("%lu requests, %lu without tenants", with, without);
 }
 
@@ -2907,13 +3217,28 @@ static const struct test off_tests[] = {
 	{}
 };
 
+static const struct test both_tests[] = {
+	{ on_both, ANY | SINGLE, NEED_LOADS, "are on both" },
+	{}
+};
+
+static const struct test way_tests[] = {
+	{ make_way, ALL, NEED_STORES, "make way for a primary" },
+	{ taken_again_and_again, ALL, NEED_STORES, "survive primaries that take everything" },
+	{}
+};
+
+static const struct test far_tests[] = {
+	{ far, ANON | SINGLE, NEED_STORES, "are found by mapping and index" },
+	{}
+};
+
 static const struct test dirty_tests[] = {
 	{ unwritten, ALL, NEED_LOADS, "are not written while there is room" },
 	{ looked_at_once, ANON | SINGLE, NEED_LOADS, "are looked at by reclaim of nodes only once" },
 	{ zeroes_at_first, ANY | LARGE, NEED_STORES, "that begin with a page of zeroes are not, either" },
-	{ make_way, ALL, NEED_STORES, "make way for a primary" },
-	{ taken_again_and_again, ALL, NEED_STORES, "survive primaries that take everything" },
 	{ taken_at_the_limit, ANY | SINGLE, NEED_STORES, "do when their group is at its limit" },
+	{ killed_for_memory, ANY | SINGLE, NEED_STORES, "survive one killed for lack of memory" },
 	{ switched, ANY | SINGLE, NEED_STORES, "survive another policy" },
 	{ gone, ANY | SINGLE, NEED_STORES, "that are gone are in nobody's way" },
 	{ before_hibernation, ANY | SINGLE, NEED_STORES, "are in memory before hibernation" },
@@ -2968,6 +3293,8 @@ static const struct test failing_dirty_tests[] = {
 	{ unwritable_before_a_primary, ANY | SINGLE, NEED_LOADS,
 	  "that cannot be written stay in memory" },
 	{ unwritable_in_part, ANY | SINGLE, NEED_STORES, "of which some cannot be written do" },
+	{ unreadable_in_part, ANY | SINGLE, NEED_STORES,
+	  "of which some cannot be read kill who touches those" },
 	{}
 };
 
@@ -2981,9 +3308,13 @@ static const struct test small_tests[] = {
 	{}
 };
 
+static const struct test ahead_tests[] = {
+	{ read_in_blocks, ANY | SINGLE, NEED_LOADS, "are read ahead as without the area" },
+	{ read_over, ANY | SINGLE, NEED_STORES, "are read with those between them" },
+	{}
+};
+
 static const struct test disk_tests[] = {
-	{ read_in_blocks, ANON | SINGLE, NEED_LOADS, "are read ahead as without the area" },
-	{ read_over, ANON | SINGLE, NEED_STORES, "are read with those between them" },
 	{ refault, ANY | SINGLE, NEED_STORES, "are refaults when a primary took them" },
 	{ recently, TMPFS | SINGLE, NEED_LOADS, "were there lately" },
 	{}
@@ -3019,25 +3350,36 @@ static const struct device {
 	void (*end)(void);
 	unsigned int kinds;		/* what it takes as it is */
 	const struct policy *policy;
-	const struct test *tests[8];
+	const struct test *tests[9];
 } devices[] = {
 	{ "disk", disk_begin, disk_end, ALL, NULL,
-	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests,
+	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests, ahead_tests,
 	    traced_tests } },
+	{ "a rotating disk", rotating_begin, disk_end, ANY | SINGLE, NULL, { ahead_tests } },
 	{ "two disks", disks_begin, disks_end, ANY | SINGLE, NULL,
-	  { tests, steps_tests, through_tests } },
+	  { tests, steps_tests, through_tests, both_tests } },
 	{ "a file on ext4", ext4_begin, file_end, ANY | SINGLE, NULL,
 	  { tests, steps_tests, through_tests } },
 	{ "a file on xfs", xfs_begin, file_end, ANY | SINGLE, NULL,
 	  { tests, steps_tests, through_tests } },
 	/* The policies differ in what becomes of pages when a primary comes. */
 	{ "disk, put-back", disk_begin, disk_end, ANY | SINGLE | KIB64, PUT_BACK,
-	  { tests, steps_tests, more_tests, off_tests, dirty_tests, settings_tests,
+	  { tests, steps_tests, more_tests, off_tests, dirty_tests, way_tests, settings_tests,
 	    back_tests, traced_tests } },
 	{ "disk, write-back", disk_begin, disk_end, ANY | SINGLE, WRITE_BACK,
-	  { steps_tests, dirty_tests, back_tests, traced_tests } },
+	  { steps_tests, off_tests, dirty_tests, way_tests, back_tests, traced_tests } },
 	{ "disk, move-aside", disk_begin, disk_end, ANY | SINGLE | MIB2, MOVE_ASIDE,
-	  { steps_tests, dirty_tests, move_aside_tests, traced_tests } },
+	  { steps_tests, off_tests, dirty_tests, way_tests, move_aside_tests, traced_tests } },
+	{ "a file on ext4, put-back", ext4_begin, file_end, ANY | SINGLE, PUT_BACK,
+	  { steps_tests, way_tests } },
+	{ "a file on xfs, write-back", xfs_begin, file_end, ANY | SINGLE, WRITE_BACK,
+	  { steps_tests, way_tests } },
+	{ "a large disk, put-back", large_begin, large_end, ANY | SINGLE, PUT_BACK,
+	  { steps_tests, way_tests, far_tests } },
+	{ "a large disk, write-back", large_begin, large_end, ANY | SINGLE, WRITE_BACK,
+	  { steps_tests, way_tests, far_tests } },
+	{ "a large disk, move-aside", large_begin, large_end, ANY | SINGLE, MOVE_ASIDE,
+	  { steps_tests, way_tests, far_tests } },
 	{ "disk, all policies", disk_begin, disk_end, ANY | SINGLE, PUT_BACK, { switch_tests } },
 	{ "zram", zram_begin, zram_end, ALL, NULL,
 	  { tests, steps_tests, through_tests, more_tests, off_tests, zram_tests,
