@@ -404,6 +404,32 @@ void fail_allocations(bool on)
 	MUST(pwrite(make_it_fail, on ? "1" : "0", 1, 0));
 }
 
+/* The log: Documentation/ABI/testing/dev-kmsg */
+
+int log_open(int whence)
+{
+	int log = MUST(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+
+	MUST(lseek(log, 0, whence));
+	return log;
+}
+
+bool log_has(int log, const char *text, const char *more)
+{
+	char line[8192];
+	ssize_t len;
+
+	/* EPIPE: the next one was overwritten */
+	while ((len = read(log, line, sizeof(line) - 1)) > 0 || (len < 0 && errno == EPIPE)) {
+		if (len < 0)
+			continue;
+		line[len] = '\0';
+		if (strstr(line, text) && strstr(line, more))
+			return true;
+	}
+	return false;
+}
+
 /* Tracepoints: Documentation/trace/events.rst */
 
 #define TRACING	"/sys/kernel/tracing/"

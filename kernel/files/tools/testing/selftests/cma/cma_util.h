@@ -107,6 +107,13 @@ unsigned long events(const char *name, bool (*is)(const char *fields));
 void events_end(const char *system);
 
 /*
+ * The kernel's log, open at its beginning (SEEK_SET) or its end (SEEK_END). log_has() reads on
+ * from there: is there a line with both texts?
+ */
+int log_open(int whence);
+bool log_has(int log, const char *text, const char *more);
+
+/*
  * pread() or pwrite() while they fail, which they do not for ever: until all is done, of which
  * there was a part before one failed. Filesystems may call it an I/O error.
  */

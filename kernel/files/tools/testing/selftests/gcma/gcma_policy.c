@@ -106,23 +106,6 @@ static void as_on_command_line(void)
 	}
 }
 
-static bool log_has(const char *text)
-{
-	int fd = MUST(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-	bool found = false;
-	char line[8192];
-	ssize_t len;
-
-	while (!found && ((len = read(fd, line, sizeof(line) - 1)) > 0 || errno == EPIPE)) {
-		if (len < 0)
-			continue;
-		line[len] = '\0';
-		found = strstr(line, "cma_policy") && strstr(line, text);
-	}
-	close(fd);
-	return found;
-}
-
 static bool is_area(const char *name)
 {
 	for (unsigned int i = 0; i < nr_areas; i++)
@@ -140,14 +123,17 @@ static void wrong_words_are_logged(void)
 	while (words && (word = strsep(&words, ","))) {
 		char *colon = strrchr(word, ':');
 		bool right = known(colon ? colon + 1 : word);
+		int log;
 
 		if (colon)
 			*colon = '\0';
 		if (right && (!colon || is_area(word)))
 			continue;
 		wrong++;
-		if (!log_has(word))
+		log = log_open(SEEK_SET);
+		if (!log_has(log, "cma_policy", word))
 			fail("the log says nothing about '%s'", word);
+		close(log);
 	}
 	if (!wrong)
 		skip("nothing wrong on the command line");

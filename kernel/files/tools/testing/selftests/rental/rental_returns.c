@@ -5,8 +5,9 @@
  *
  * What becomes of the pages depends on how they are used, and on the scheme: most are dropped,
  * mlocked ones move to other memory, under "adaptive" so do those in use. A page that somebody
- * pins is the one reason to refuse the area: soon, and nothing is lost for it. Then where pages
- * go that reclaim would evict, and that a memory cgroup smaller than the area lives.
+ * pins is the one reason to refuse the area: soon, nothing is lost for it, and the log tells which
+ * page it was. Then where pages go that reclaim would evict, and that a memory cgroup smaller than
+ * the area lives.
  */
 #include <fcntl.h>
 #include <linux/kernel-page-flags.h>
@@ -710,13 +711,32 @@ static void adaptive_makes_room_behind(void)
 
 /* Pins */
 
+#define PINNED	100	/* page of the file */
+
+/* The log says of a large folio where its first page is, in memory and in the file. */
+static void expect_told(int log, int fd, const u64 *pfns, size_t page)
+{
+	char line[1024];
+	struct stat st;
+
+	MUST(fstat(fd, &st));
+	while (page && page_flags(pfns[page]) & FLAG(KPF_COMPOUND_TAIL))
+		page--;
+	snprintf(line, sizeof(line),
+		 "%s: not returned: page 0x%llx of %s, inode %llu, offset %zu, held", area.name,
+		 (unsigned long long)pfns[page], volume.dev + strlen("/dev/"),
+		 (unsigned long long)st.st_ino, page);
+	if (!log_has(log, "rental: ", line))
+		fail("the log does not say '%s'", line);
+}
+
 static void refused_for_pin(bool mapped)
 {
 	size_t bytes = MIB(4), pages = pages_in(bytes);
+	u64 *pfns = page_buffer(pages * sizeof(*pfns)), start;
 	unsigned long lent, discarded, busy, disk, ms, limit = REFUSED_MS;
-	int ends[2], fd, buffer;
-	off_t off = PAGE(100);
-	u64 start;
+	int ends[2], fd, log, buffer;
+	off_t off = PAGE(PINNED);
 
 	set_up("lazy");
 	/* what is lent afterwards is known */
@@ -737,6 +757,7 @@ static void refused_for_pin(bool mapped)
 	discarded = count_of("discarded");
 	busy = count_of("busy");
 	disk = disk_reads(&volume);
+	log = log_open(SEEK_END);
 	start = now_ns();
 	buffer = take(most());
 	ms = (now_ns() - start) / 1000000;
@@ -755,6 +776,8 @@ static void refused_for_pin(bool mapped)
 	file_check(fd, 1, bytes);
 	expect_few_reads(&volume, disk, 0);
 	expect_lent(fd, pages);
+	find_pages(fd, pfns, pages);
+	expect_told(log, fd, pfns, PINNED);
 
 	/* There is room beside it. */
 	buffer = take(area.pages / 4);
