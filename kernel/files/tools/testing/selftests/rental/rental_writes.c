@@ -10,7 +10,8 @@
  *
  * Written is by system calls, through mappings, by who has another's memory in his hands (ptrace,
  * direct I/O, io_uring), by loop devices and swap files that lie on the file, and by the filesystem
- * itself, which zeroes parts of pages and moves blocks.
+ * itself, which zeroes parts of pages and moves blocks. Pages of a block device are never lent:
+ * filesystems change them by buffer heads, which no hook sees.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -1409,6 +1410,161 @@ static void swap_file(void)
 	diag("%lu pages were swapped out", out);
 }
 
+/* Block devices: who reads and who evicts lends frames to pages of files, and never to theirs. */
+
+#define DEVICE_BYTES	MIB(1)
+#define DEVICE_PAGES	pages_in(DEVICE_BYTES)
+#define RECLAIM_BYTES	MIB(12)	/* short lists are scanned when others gave too little */
+#define RECLAIM_TRIES	30
+
+static void expect_not_lent(int fd, const char *when)
+{
+	u64 *pfns = page_buffer(DEVICE_PAGES * sizeof(*pfns));
+
+	find_pages(fd, pfns, DEVICE_PAGES);
+	for (size_t i = 0; i < DEVICE_PAGES; i++) {
+		if (!pfns[i])
+			fail("%s: page %zu of the device is not in memory: nothing is tested",
+			     when, i);
+		if (in_area(pfns[i]))
+			fail("%s: page %zu of the device is lent", when, i);
+	}
+	munmap(pfns, DEVICE_PAGES * sizeof(*pfns));
+}
+
+/* With readahead, and without */
+static void read_device(int fd)
+{
+	static const struct {
+		const char *name;
+		int file, map;
+	} advice[] = {
+		{ "in order", POSIX_FADV_NORMAL, MADV_NORMAL },
+		{ "at random", POSIX_FADV_RANDOM, MADV_RANDOM },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(advice); i++) {
+		char *map;
+
+		forget(fd);
+		if (posix_fadvise(fd, 0, 0, advice[i].file))
+			fail("posix_fadvise");
+		file_check(fd, 4, DEVICE_BYTES);
+		expect_not_lent(fd, advice[i].name);
+
+		forget(fd);
+		map = map_fd(fd, DEVICE_BYTES, PROT_READ);
+		MUST(madvise(map, DEVICE_BYTES, advice[i].map));
+		map_check(map, 4, DEVICE_BYTES);
+		munmap(map, DEVICE_BYTES);
+		expect_not_lent(fd, advice[i].name);
+	}
+}
+
+/*
+ * By reclaim for all, which would have a file's page in the area instead. The last pages that were
+ * read may be on a list of their CPU, which is this one.
+ */
+static void evict_device(int fd)
+{
+	struct cachestat cs;
+
+	for (int tries = 0;; tries++) {
+		int ret;
+
+		if (lent_pages(fd, DEVICE_PAGES))
+			fail("%lu pages of the device are lent instead of evicted",
+			     lent_pages(fd, DEVICE_PAGES));
+		page_cache_state(fd, &cs);
+		if (!cs.nr_cache)
+			return;
+		if (tries == RECLAIM_TRIES)
+			fail("%llu pages of the device stay in the page cache",
+			     (unsigned long long)cs.nr_cache);
+		ret = write_file(CGROUP_ROOT "/memory.reclaim", "%zu", RECLAIM_BYTES);
+		if (ret && ret != -EAGAIN)
+			fail("memory.reclaim: %s", strerror(-ret));
+	}
+}
+
+static void stamp_device(char *model, off_t off, size_t len)
+{
+	stamp(model + off, off, len, 4, 2);
+}
+
+static void compare_device(int fd, const char *model, const char *what)
+{
+	char *got = page_buffer(DEVICE_BYTES);
+
+	pread_all(fd, got, DEVICE_BYTES, 0);
+	expect(what, 0, got, model, DEVICE_BYTES);
+	munmap(got, DEVICE_BYTES);
+	expect_not_lent(fd, what);
+}
+
+/* Parts of blocks, several pages, and by a mapping */
+static void write_device(int fd)
+{
+	char *model = page_buffer(DEVICE_BYTES), *map;
+
+	stamp(model, 0, DEVICE_BYTES, 4, 1);
+	for (size_t page = 0; page < DEVICE_PAGES; page += 3) {
+		off_t off = PAGE(page) + 100 + page;
+
+		stamp_device(model, off, 777);
+		pwrite_all(fd, model + off, 777, off);
+	}
+	stamp_device(model, PAGE(40) - 5, PAGE(3));
+	pwrite_all(fd, model + PAGE(40) - 5, PAGE(3), PAGE(40) - 5);
+	stamp_device(model, PAGE(71) + 50, 2000);
+	map = map_fd(fd, DEVICE_BYTES, PROT_READ | PROT_WRITE);
+	memcpy(map + PAGE(71) + 50, model + PAGE(71) + 50, 2000);
+	compare_device(fd, model, "after the write");
+	expect("mapped", 0, map, model, DEVICE_BYTES);
+	munmap(map, DEVICE_BYTES);
+	forget(fd);
+	compare_device(fd, model, "from the disk");
+}
+
+static void block_device(void)
+{
+	struct volume device = { .image = "/tmp/device", .loop = -1 };
+	unsigned long slipped;
+	int other, buffer;
+
+	need_volume(&volume);
+	loop_open(&device, DEVICE_BYTES);
+	need_volume(&device);
+	run_on(0);
+	begin("lazy");
+	slipped = count_of("slipped");
+	file_written(device.loop, 4, DEVICE_BYTES);
+	file_lent(&volume, "file", 1, DEVICE_BYTES); /* as a file is read now */
+	read_device(device.loop);
+
+	other = file_made(&volume, "other", 2, DEVICE_BYTES);
+	drop_cached(1);
+	/* so that what is read lies elsewhere */
+	buffer = take_all();
+	file_check(other, 2, DEVICE_BYTES);
+	if (lent_pages(other, DEVICE_PAGES))
+		fail("a primary has the area, and pages of the file lie there");
+	file_check(device.loop, 4, DEVICE_BYTES);
+	close(buffer);
+	expect_not_lent(device.loop, "before reclaim");
+	evict_device(device.loop);
+	if (lent_pages(other, DEVICE_PAGES) < DEVICE_PAGES / 2)
+		fail("of %zu pages of a file %lu are lent instead of evicted: nothing is tested",
+		     DEVICE_PAGES, lent_pages(other, DEVICE_PAGES));
+
+	file_check(device.loop, 4, DEVICE_BYTES);
+	write_device(device.loop);
+	file_check(other, 2, DEVICE_BYTES);
+	if (count_of("slipped") != slipped)
+		fail("%lu pages were found dirty in the area", count_of("slipped") - slipped);
+	expect_clean();
+}
+
 static const struct test {
 	void (*fn)(void);
 	const char *name;
@@ -1465,7 +1621,7 @@ static const struct test {
 
 int main(void)
 {
-	unsigned int nr = 0;
+	unsigned int nr = 1;
 
 	for (unsigned int k = 0; k < nr_kinds; k++)
 		for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
@@ -1479,6 +1635,9 @@ int main(void)
 				run(tests[i].fn, NEED_NOTHING,
 				    "%s: no lent page is written to by %s", kind->volume.name,
 				    tests[i].name);
+		if (!k)
+			run(block_device, NEED_NOTHING,
+			    "no page of a block device is lent: read, written or to be evicted");
 		volume_close(&volume);
 	}
 	return finish();
