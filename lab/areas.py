@@ -32,6 +32,8 @@ class AreaStatus(NamedTuple):
     dirty_max: int | None  # of them at most
     stores: int | None
     loads: int | None
+    stores_swap: int | None  # of the stores, swapped-out pages
+    loads_swap: int | None
     misses: int | None
     recycles: int | None
     revoked: int | None
@@ -48,10 +50,20 @@ class AreaStatus(NamedTuple):
     activated: int | None
     moved_out: int | None
     slipped: int | None
+    held: int | None  # stayed though they were to be written to: somebody held them
+    no_memory: int | None  # or there was none for a copy
     returns: int | None
     busy: int | None
+    no_run: int | None
     alloc_pages_success: int | None
     alloc_pages_fail: int | None
+
+    @property
+    def unwritten(self) -> int | None:
+        """Writes to swap that were spared: what is put back may be written after all. Those that
+        were written back are among those that were put back.
+        """
+        return _minus(self.stores_dirty, self.put_back)
 
 
 NUMBERS = AreaStatus._fields[4:]
@@ -89,16 +101,16 @@ def _number(path: Path) -> int | None:
 
 
 def as_json(areas: list[AreaStatus]) -> list[dict[str, str | int | None]]:
-    return [area._asdict() for area in areas]
+    return [{**area._asdict(), "unwritten": area.unwritten} for area in areas]
 
 
 HEAD = (
     *("area", "policy", "size", "primaries", "file", "swap", "unused", "stores", "loads"),
     *("recycles", "revoked", "quarantined", "failed"),
 )
-DIRTY_HEAD = (
-    *("area", "swap policy", "dirty", "at most", "stores", "moved aside", "put back"),
-    "written back",
+SWAP_HEAD = (
+    *("area", "swap policy", "stores", "loads", "dirty", "at most", "dirty stores"),
+    *("moved aside", "put back", "written back", "unwritten"),
 )
 LENT_HEAD = (
     *("area", "scheme", "lent", "lends", "taken over", "replaced", "slipped", "discarded"),
@@ -111,12 +123,14 @@ def table(areas: list[AreaStatus]) -> str:
     """What a person wants to see: sizes in MiB, events as counts of pages."""
     title = "contiguous areas (MiB; events in pages)"
     text = _aligned(title, HEAD, [(area.name, area.policy, *_cells(area)) for area in areas])
-    dirty = [
-        (area.name, area.swap_policy, *_dirty_cells(area)) for area in areas if area.swap_policy
+    swapped = [
+        (area.name, area.swap_policy or "-", *_swap_cells(area))
+        for area in areas
+        if area.tenants_swap is not None
     ]
-    if dirty:
-        title = "swapped-out pages in them that swap has no copy of"
-        text += "\n" + _aligned(title, DIRTY_HEAD, dirty)
+    if swapped:
+        title = "swapped-out pages in them (dirty: not in swap; unwritten: writes spared)"
+        text += "\n" + _aligned(title, SWAP_HEAD, swapped)
     lent = [(area.name, area.scheme, *_lent_cells(area)) for area in areas if area.scheme]
     if lent:
         title = "pages of files that live in them (returns, busy: how often)"
@@ -152,9 +166,10 @@ def _cells(area: AreaStatus) -> list[str]:
     ]
 
 
-def _dirty_cells(area: AreaStatus) -> list[str]:
-    events = (area.stores_dirty, area.moved_aside, area.put_back, area.written_back)
+def _swap_cells(area: AreaStatus) -> list[str]:
+    events = (area.stores_dirty, area.moved_aside, area.put_back, area.written_back, area.unwritten)
     return [
+        *(_count(pages) for pages in (area.stores_swap, area.loads_swap)),
         *(_mib(pages) for pages in (area.tenants_dirty, area.dirty_max)),
         *(_count(pages) for pages in events),
     ]

@@ -14,7 +14,6 @@ GCMA = {
     "total_pages": "32768",
     "available_pages": "24576",
     "tenants_file": "8192",
-    "tenants_swap": "0",
     "stores": "123456",
     "loads": "5000",
     "misses": "7",
@@ -23,6 +22,13 @@ GCMA = {
     "quarantined": "1",
     "alloc_pages_success": "8192",
     "alloc_pages_fail": "3",
+}
+
+
+SWAP = {
+    "tenants_swap": "600",
+    "stores_swap": "3000",
+    "loads_swap": "1500",
 }
 
 
@@ -46,7 +52,10 @@ RENTAL = {
     "lends": "100000",
     "taken_over": "4000",
     "replaced": "30",
-    "slipped": "1",
+    "slipped": "3",
+    "held": "2",
+    "no_memory": "1",
+    "no_run": "9",
     "discarded": "5000",
     "activated": "6",
     "moved_out": "7",
@@ -59,9 +68,7 @@ RENTAL = {
 def sysfs(tmp_path: Path) -> Path:
     """One gcma area, and one as a kernel without GCMA shows it."""
     for area, files in (("reserved", GCMA), ("camera", {"alloc_pages_success": "5"})):
-        (tmp_path / area).mkdir()
-        for name, value in files.items():
-            (tmp_path / area / name).write_text(value + "\n")
+        add(tmp_path / area, files)
     return tmp_path
 
 
@@ -76,32 +83,41 @@ def test_table_shows_sizes_in_mib_and_what_is_unknown(sysfs: Path) -> None:
     assert title.startswith("contiguous areas (MiB")
     assert len(head) == len(camera) == len(reserved)
     assert reserved.split() == [
-        *("reserved", "gcma", "128.0", "32.0", "32.0", "0.0", "64.0"),
+        *("reserved", "gcma", "128.0", "32.0", "32.0", "-", "64.0"),
         *("123,456", "5,000", "100", "42", "1", "3"),
     ]
     assert camera.split() == ["camera", "movable", *["-"] * 10, "-"]
 
 
-def test_swapped_out_pages_that_swap_has_no_copy_of_have_a_table_of_their_own(sysfs: Path) -> None:
-    assert areas.read(sysfs)[1].swap_policy is None
-    plain = areas.table(areas.read(sysfs))
-    for name, value in DIRTY.items():
-        (sysfs / "reserved" / name).write_text(value + "\n")
-    text = areas.table(areas.read(sysfs))
-    assert text.startswith(f"{plain}\n")
-    title, head, reserved = text.removeprefix(f"{plain}\n").splitlines()
+def add(area: Path, files: dict[str, str]) -> None:
+    area.mkdir(exist_ok=True)
+    for name, value in files.items():
+        (area / name).write_text(value + "\n")
+
+
+def test_swapped_out_pages_have_a_table_of_their_own(sysfs: Path) -> None:
+    add(sysfs / "reserved", SWAP)
+    plain, swapped = areas.table(areas.read(sysfs)).split("\n\n")
+    assert plain.splitlines()[3].split()[4:7] == ["32.0", "2.3", "61.7"]
+    title, head, reserved = swapped.splitlines()
     assert title.startswith("swapped-out pages")
     assert len(head) == len(reserved)
-    assert reserved.split() == [
-        *("reserved", "put-back", "2.0", "64.0"),
-        *("2,000", "0", "1,024", "7"),
+    assert reserved.split() == ["reserved", "-", "3,000", "1,500", *["-"] * 7]
+
+
+def test_what_was_put_back_is_no_write_that_was_spared(sysfs: Path) -> None:
+    assert areas.read(sysfs)[1].unwritten is None
+    add(sysfs / "reserved", {**SWAP, **DIRTY})
+    assert areas.read(sysfs)[1].unwritten == 2000 - 1024  # of which 7 were written back
+    swapped = areas.table(areas.read(sysfs)).split("\n\n")[1]
+    assert swapped.splitlines()[-1].split() == [
+        *("reserved", "put-back", "3,000", "1,500", "2.0", "64.0"),
+        *("2,000", "0", "1,024", "7", "976"),
     ]
 
 
 def test_lent_pages_have_a_table_of_their_own(sysfs: Path) -> None:
-    (sysfs / "screen").mkdir()
-    for name, value in RENTAL.items():
-        (sysfs / "screen" / name).write_text(value + "\n")
+    add(sysfs / "screen", RENTAL)
     area = areas.read(sysfs)[2]
     assert (area.scheme, area.lent, area.tenants_file) == ("lazy", 8192, None)
     both, lent = areas.table(areas.read(sysfs)).split("\n\n")
@@ -112,7 +128,7 @@ def test_lent_pages_have_a_table_of_their_own(sysfs: Path) -> None:
     assert title.startswith("pages of files")
     assert len(head) == len(screen)
     assert screen.split() == [
-        *("screen", "lazy", "32.0", "100,000", "4,000", "30", "1", "5,000", "6", "7", "8", "0"),
+        *("screen", "lazy", "32.0", "100,000", "4,000", "30", "3", "5,000", "6", "7", "8", "0"),
     ]
 
 
@@ -122,6 +138,14 @@ def test_status_as_json(sysfs: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert listed[1]["tenants_file"] == 8192
     assert listed[1]["swap_policy"] is None
     assert listed[0]["total_pages"] is None
+    add(sysfs / "reserved", {**SWAP, **DIRTY})
+    add(sysfs / "screen", RENTAL)
+    assert cli.main(["status", "--json", "--sysfs", str(sysfs)]) == 0
+    _, reserved, screen = json.loads(capsys.readouterr().out)
+    swap = [reserved[name] for name in ("stores_swap", "loads_swap", "unwritten")]
+    assert swap == [3000, 1500, 976]
+    kept = [screen[name] for name in ("held", "no_memory", "no_run", "unwritten")]
+    assert kept == [2, 1, 9, None]
 
 
 def test_top_without_a_terminal_is_a_status(
