@@ -33,6 +33,7 @@ from lab.evals import (
     camera,
     dirty,
     memcg,
+    overhead,
     rfc,
     size,
     swapped,
@@ -396,6 +397,51 @@ def test_dirty_tenants_that_went_another_way_are_told() -> None:
         dirty.read(told("put-back", primaries("put-back", lost=1)))
     with pytest.raises(LabError, match="1024 pages with 0 tenants could not be allocated"):
         dirty.read(told("write-through", primaries("write-through", ok=0)))
+
+
+# What each kernel takes for a part, beside 1,000 instructions of the one that is not patched
+MIXES = {overhead.OFF: 1001, overhead.NO_AREA: 1004, overhead.IDLE: 1100}
+
+
+def mixed(guest: guests.Guest, swapped_in: int = 96, **cost: int) -> guests.Output:
+    """What a guest prints of the mixes; the swaps in `cost` take another one."""
+    usual = MIXES.get(guest.name, 1000)
+    sections = {overhead.MIXED: f"calls {usual}\npipes {usual}\n"}
+    for swap in workloads.SWAPS:
+        sections[f"vmstat before {swap}"] = "pswpin 4\npswpout 0\n"
+        sections[swap] = f"tmpfs_out {cost.get(swap, usual)}\npages 100\n"
+        sections[f"vmstat after {swap}"] = f"pswpin {4 + swapped_in}\npswpout 95\n"
+    return guests.Output(guest, BOOTED, sections)
+
+
+def test_swap_has_a_figure_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_all(_: str, ordered: list[guests.Guest], __: float) -> dict[str, guests.Output]:
+        special = {overhead.NO_AREA: {"disk": 1002}, overhead.IDLE: {"swapped_in": 0}}
+        return {each.name: mixed(each, **special.get(each.name, {})) for each in ordered}
+
+    monkeypatch.setattr(overhead, "run_all", run_all)
+    monkeypatch.setattr(guests, "kernel_id", lambda _: None)
+    monkeypatch.setattr(workloads, "files", lambda *_, **__: {})
+    for name, cost in {"page_copy": 600, "store_cost": 500, "load_cost": 250}.items():
+        monkeypatch.setattr(tenants, name, lambda *_, cost=cost: cost)
+    outcome = overhead.overhead(cast("guests.Kernels", lambda _: None))
+    told = {name: round(value, 6) for name, value in outcome.values.items()}
+    assert told == {
+        **{"overhead-n": 0.1, "overhead-y": 0.4, "overhead-swap": 0.4},
+        **{"store-copy": 0.5, "load-copy": 0.25},
+    }
+    fixed, swapping, _ = outcome.tables
+    assert fixed.rows[-1] == ["all", 2000, 0.1, 0.4, 10.0]
+    assert swapping.rows[1] == ["disk, all", 1000, 0.1, 0.2, 10.0]
+    assert swapping.rows[2] == ["zram, tmpfs out", 1000, 0.1, 0.4, 10.0]
+    assert outcome.runs[0].counters["disk, tmpfs_out"] == outcome.runs[0].counters["calls"] == 1000
+
+
+def test_a_mix_that_was_to_swap_and_did_not_is_told() -> None:
+    guest = guests.Guest(overhead.NO_AREA, cast("Kernel", None), Machine(area_mib=0), "")
+    assert overhead.read(mixed(guest))["zram"] == {"tmpfs_out": 1004}
+    with pytest.raises(LabError, match="no area, disk: pswpin is 0 for 100 pages"):
+        overhead.read(mixed(guest, swapped_in=0))
 
 
 def test_an_area_can_be_full_of_tenants_beside_any_range() -> None:

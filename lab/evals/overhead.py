@@ -4,25 +4,44 @@
 from collections.abc import Mapping
 
 from lab import measure, tenants, workloads
+from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
 from lab.results import Cell, Outcome, Run, Table
 
 AREA_MIB = 64
 MEMORY_MIB = 192
+SWAP_MIB = 32
+SWAPPED = 0.95  # of the pages that are to be, so many must be: the others cost next to nothing
+MIXED = "mix"
 
-# Where a process lies decides how many page tables a fork copies.
+SWAPPING = "".join(
+    f"{swap.on(SWAP_MIB, wait=False)}swaps {name}\n" for name, swap in workloads.SWAPS.items()
+)
+# Where a process lies decides how many page tables a fork copies. Swap comes last: the mix is as it
+# would be without. Nobody waits for the disk, for waiting counts.
 MIX = f"""\
 echo 0 >/proc/sys/kernel/randomize_va_space
 {workloads.ram_disk(32)}
 job fill /disk 16 1 >/dev/null
 mix /disk/data >/dev/null
-section mix
+section {MIXED}
 mix /disk/data
+swaps() {{ # its name, of one that is on
+	section "vmstat before $1"; cat /proc/vmstat
+	section $1
+	mix swap
+	section "vmstat after $1"; cat /proc/vmstat
+	swapoff $(sed -n '2s/ .*//p' /proc/swaps)
+}}
+{SWAPPING}\
 """
 
 # Kernels that one pays for without using GCMA
 UNPATCHED, OFF, NO_AREA, IDLE = "unpatched", "=n", "=y, no area", "=y, idle area"
+SET_BESIDE = (OFF, NO_AREA, IDLE)
+
+Parts = Mapping[str, int]  # part of a mix -> its instructions
 
 
 def _mix_guests(kernels: Kernels) -> list[Guest]:
@@ -40,44 +59,105 @@ def _mix_guests(kernels: Kernels) -> list[Guest]:
     ]
 
 
-def _parts(output: Output) -> dict[str, int]:
-    return measure.counters(output["mix"])
+def _swap_parts(output: Output, swap: str) -> Parts:
+    """Raises a LabError if pages were not swapped: what was not done is cheap on any kernel."""
+    parts = measure.counters(output[swap])
+    pages = parts.pop("pages")
+    gained = output.gained("vmstat", f"before {swap}", f"after {swap}")
+    # what comes from an area is not read
+    for event in ("pswpout",) if output.guest.machine.area_mib else ("pswpout", "pswpin"):
+        if gained[event] < SWAPPED * pages:
+            raise LabError(
+                f"{output.guest.name}, {swap}: {event} is {gained[event]:,} for {pages:,} pages"
+            )
+    return parts
 
 
-def _mix_table(parts: Mapping[str, Mapping[str, int]]) -> Table:
-    base = {**parts[UNPATCHED], "all": sum(parts[UNPATCHED].values())}
-    rows: list[list[Cell]] = []
-    for name, count in base.items():
-        row: list[Cell] = [name.replace("_", " "), count]
-        for kernel in (OFF, NO_AREA, IDLE):
-            value = parts[kernel].get(name, sum(parts[kernel].values()))
-            row.append(round(100 * (value / count - 1), 3))
-        rows.append(row)
-    columns = ("part", "unpatched, instructions", *(f"{name}, %" for name in (OFF, NO_AREA, IDLE)))
-    return Table("Instructions of a fixed mix, more than unpatched", columns, rows)
+def read(output: Output) -> dict[str, Parts]:
+    """By the mix: the fixed one, and one on each swap."""
+    return {
+        MIXED: measure.counters(output[MIXED]),
+        **{swap: _swap_parts(output, swap) for swap in workloads.SWAPS},
+    }
 
 
-def _more(parts: Mapping[str, Mapping[str, int]], kernel: str) -> float:
-    return 100 * (sum(parts[kernel].values()) / sum(parts[UNPATCHED].values()) - 1)
+def _total(parts: Parts) -> int:
+    return sum(parts.values())
+
+
+def _percent(more: int, base: int) -> float:
+    return 100 * (more / base - 1)
+
+
+def _rows(label: str, by_kernel: Mapping[str, Parts]) -> list[list[Cell]]:
+    by_kernel = {kernel: {**of, "all": _total(of)} for kernel, of in by_kernel.items()}
+    return [
+        [
+            *(label + name.replace("_", " "), count),
+            *(round(_percent(by_kernel[kernel][name], count), 3) for kernel in SET_BESIDE),
+        ]
+        for name, count in by_kernel[UNPATCHED].items()
+    ]
+
+
+def _tables(measured: Mapping[str, Mapping[str, Parts]]) -> list[Table]:
+    def of(mix: str) -> dict[str, Parts]:
+        return {kernel: mixes[mix] for kernel, mixes in measured.items()}
+
+    columns = ("part", "unpatched, instructions", *(f"{name}, %" for name in SET_BESIDE))
+    return [
+        Table("Instructions of a fixed mix, more than unpatched", columns, _rows("", of(MIXED))),
+        Table(
+            "Instructions of a mix that swaps, more than unpatched",
+            columns,
+            [row for swap in workloads.SWAPS for row in _rows(f"{swap}, ", of(swap))],
+            "Anonymous memory and tmpfs, written to, swapped out (MADV_PAGEOUT) and written to"
+            " again, on zram and on a disk that nobody waits for. An idle area keeps a copy of what"
+            " goes out, and it comes in from there.",
+        ),
+    ]
+
+
+def values(measured: Mapping[str, Mapping[str, Parts]]) -> dict[str, float]:
+    """The figures of the mixes."""
+
+    def more(mix: str, kernel: str, base: str = UNPATCHED) -> float:
+        return _percent(_total(measured[kernel][mix]), _total(measured[base][mix]))
+
+    return {
+        "overhead-n": more(MIXED, OFF),
+        "overhead-y": more(MIXED, NO_AREA),
+        "overhead-swap": max(more(swap, NO_AREA) for swap in workloads.SWAPS),
+    }
 
 
 def overhead(kernels: Kernels) -> Outcome:
-    """instructions of a fixed mix on four kernels; of a store and a load"""
+    """instructions of fixed mixes on several kernels; of a store and a load"""
     pair = [tenants.guest(kernels, f"tenants, {p}", p, AREA_MIB) for p in ("none", "gcma")]
-    outputs = run_all("overhead", [*_mix_guests(kernels), *pair], 25)
-    parts = {name: _parts(outputs[name]) for name in (UNPATCHED, OFF, NO_AREA, IDLE)}
+    mixes = _mix_guests(kernels)
+    outputs = run_all("overhead", [*mixes, *pair], 35)
+    measured = {guest.name: read(outputs[guest.name]) for guest in mixes}
     none, gcma = (outputs[guest.name] for guest in pair)
     copy = tenants.page_copy(gcma)
     costs = {"store": tenants.store_cost(none, gcma), "load": tenants.load_cost(none, gcma)}
     rows: list[list[Cell]] = [
         [name, round(cost), copy, cost / (copy + 400)] for name, cost in costs.items()
     ]
-    runs: list[Run] = [outputs[name].run(counters=parts[name]) for name in parts]
+    runs: list[Run] = [
+        outputs[kernel].run(
+            counters={
+                part if mix == MIXED else f"{mix}, {part}": count
+                for mix, parts in mixed.items()
+                for part, count in parts.items()
+            }
+        )
+        for kernel, mixed in measured.items()
+    ]
     runs += [none.run(), gcma.run(counters=costs)]
     return Outcome(
         runs,
         [
-            _mix_table(parts),
+            *_tables(measured),
             Table(
                 "Instructions of a page",
                 ("what", "instructions", "bare page copy", "of one copy plus 400"),
@@ -87,8 +167,7 @@ def overhead(kernels: Kernels) -> Outcome:
             ),
         ],
         values={
-            "overhead-n": _more(parts, OFF),
-            "overhead-y": _more(parts, NO_AREA),
+            **values(measured),
             "store-copy": costs["store"] / (copy + 400),
             "load-copy": costs["load"] / (copy + 400),
         },

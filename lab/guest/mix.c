@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * mix FILE: a fixed mix of system calls, page faults and file reads.
+ * mix swap: anonymous memory and tmpfs, swapped out and touched again. There is swap. Tells last
+ *           how many pages were to go out, and to come back.
  *
  * Prints "NAME CYCLES" for each part: the median of several passes, for what the
  * kernel does in the background (ticks, RCU callbacks, writeback) falls into one
@@ -140,10 +142,63 @@ static void writes(void)
 	fsync(file);
 }
 
-static const struct {
+/* ------ swap ------------------------------------------------------------ */
+
+static char *anonymous, *tmpfs;
+
+/* Written, not read: it is dirty again, and swap keeps no copy. Nor is it a page of zeroes. */
+static void touch_all(volatile char *memory)
+{
+	unsigned long i;
+
+	for (i = 0; i < PAGES; i++)
+		memory[i * PAGE] = 1;
+}
+
+static char *map_all(int flags)
+{
+	char *memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		err(1, "mmap");
+	touch_all(memory);
+	return memory;
+}
+
+static void out(char *memory)
+{
+	if (madvise(memory, PAGES * PAGE, MADV_PAGEOUT))
+		err(1, "madvise");
+}
+
+static void anonymous_out(void)
+{
+	out(anonymous);
+}
+
+static void anonymous_in(void)
+{
+	touch_all(anonymous);
+}
+
+static void tmpfs_out(void)
+{
+	out(tmpfs);
+}
+
+static void tmpfs_in(void)
+{
+	touch_all(tmpfs);
+}
+
+/* ------ measuring ------------------------------------------------------- */
+
+struct part {
 	const char *name;
 	void (*run)(void);
-} parts[] = {
+};
+
+static const struct part mix[] = {
 	{ "calls", calls },
 	{ "pipes", pipes },
 	{ "processes", processes },
@@ -154,7 +209,14 @@ static const struct {
 	{ "writes", writes },
 };
 
-#define PARTS (sizeof(parts) / sizeof(*parts))
+static const struct part swapped[] = {
+	{ "anonymous_out", anonymous_out },
+	{ "anonymous_in", anonymous_in },
+	{ "tmpfs_out", tmpfs_out },
+	{ "tmpfs_in", tmpfs_in },
+};
+
+#define COUNT(parts) (sizeof(parts) / sizeof(*(parts)))
 
 static int compare(const void *a, const void *b)
 {
@@ -163,28 +225,41 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-int main(int argc, char **argv)
+static void measure(const struct part *parts, unsigned int count)
 {
-	static unsigned long long taken[PARTS][PASSES];
+	static unsigned long long taken[COUNT(mix)][PASSES];
 	unsigned int i, pass;
 
-	if (argc != 2)
-		errx(2, "usage: mix FILE");
-	path = argv[1];
-	file = open(path, O_RDWR);
-	if (file < 0)
-		err(1, "%s", path);
-	read_all(PAGE);
+	_Static_assert(COUNT(mix) >= COUNT(swapped), "taken is too small");
 	for (pass = 0; pass < PASSES; pass++)
-		for (i = 0; i < PARTS; i++) {
+		for (i = 0; i < count; i++) {
 			unsigned long long start = cycles_now();
 
 			parts[i].run();
 			taken[i][pass] = cycles_now() - start;
 		}
-	for (i = 0; i < PARTS; i++) {
+	for (i = 0; i < count; i++) {
 		qsort(taken[i], PASSES, sizeof(*taken[i]), compare);
 		printf("%s %llu\n", parts[i].name, taken[i][PASSES / 2]);
 	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2)
+		errx(2, "usage: mix FILE|swap");
+	if (!strcmp(argv[1], "swap")) {
+		anonymous = map_all(MAP_PRIVATE);
+		tmpfs = map_all(MAP_SHARED); /* a file of tmpfs without a name */
+		measure(swapped, COUNT(swapped));
+		printf("pages %lu\n", 2 * PAGES * PASSES);
+		return 0;
+	}
+	path = argv[1];
+	file = open(path, O_RDWR);
+	if (file < 0)
+		err(1, "%s", path);
+	read_all(PAGE);
+	measure(mix, COUNT(mix));
 	return 0;
 }
