@@ -8,10 +8,14 @@ from lab.errors import LabError
 from lab.systems import System
 
 PLAIN = ("base", "memory", "storage", "media", "observe")
+
+
+def _ours(*without: System) -> tuple[str, ...]:
+    return systems.fragments(s for s in systems.SYSTEMS.values() if s not in without)
+
+
 # All but memory coloring, which is in a kernel of its own: the others are what it is set beside.
-OURS = systems.fragments(
-    system for system in systems.SYSTEMS.values() if system is not systems.CAMC
-)
+OURS = _ours(systems.CAMC)
 STRICT = ("panic_on_warn=1",)  # kernels with the fragment "debug"
 
 
@@ -77,6 +81,9 @@ FLAVOURS = {
             "camc-irqs",
             "camc that tells how long interrupts are off",
             (*PLAIN, *OURS, *systems.CAMC.fragments, "irqs"),
+        ),
+        Flavour(
+            "norental", "prod without rental memory", (*PLAIN, *_ours(systems.CAMC, systems.RENTAL))
         ),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),
         Flavour("nocma", "patched, without CMA and most of what ours are for", ("base",)),

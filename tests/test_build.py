@@ -65,6 +65,13 @@ def test_a_kernel_without_our_systems_asks_for_none_of_their_symbols() -> None:
     assert not asked & {system.symbol for system in systems.SYSTEMS.values()}
 
 
+def test_a_kernel_without_rental_memory_lacks_nothing_else_of_prod() -> None:
+    prod, without = (flavours.FLAVOURS[name] for name in ("prod", "norental"))
+    lacks = {system for system in systems.SYSTEMS if not without.should_have(systems.find(system))}
+    assert lacks == {"rental", "camc"}
+    assert set(prod.fragments) - set(without.fragments) == set(systems.RENTAL.fragments)
+
+
 def test_each_systems_fragments_switch_it_on() -> None:
     for system in systems.SYSTEMS.values():
         files = [build.CONFIGS / f"{name}.config" for name in system.fragments]

@@ -400,7 +400,7 @@ def test_dirty_tenants_that_went_another_way_are_told() -> None:
 
 
 # What each kernel takes for a part, beside 1,000 instructions of the one that is not patched
-MIXES = {overhead.OFF: 1001, overhead.NO_AREA: 1004, overhead.IDLE: 1100}
+MIXES = {overhead.OFF: 1001, overhead.NO_RENTAL: 1003, overhead.NO_AREA: 1004, overhead.IDLE: 1100}
 
 
 def mixed(guest: guests.Guest, swapped_in: int = 96, **cost: int) -> guests.Output:
@@ -414,7 +414,7 @@ def mixed(guest: guests.Guest, swapped_in: int = 96, **cost: int) -> guests.Outp
     return guests.Output(guest, BOOTED, sections)
 
 
-def test_swap_has_a_figure_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swap_and_rental_memory_have_figures_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_all(_: str, ordered: list[guests.Guest], __: float) -> dict[str, guests.Output]:
         special = {overhead.NO_AREA: {"disk": 1002}, overhead.IDLE: {"swapped_in": 0}}
         return {each.name: mixed(each, **special.get(each.name, {})) for each in ordered}
@@ -428,12 +428,13 @@ def test_swap_has_a_figure_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {name: round(value, 6) for name, value in outcome.values.items()}
     assert told == {
         **{"overhead-n": 0.1, "overhead-y": 0.4, "overhead-swap": 0.4},
+        "overhead-rental": round(100 * (1004 / 1003 - 1), 6),
         **{"store-copy": 0.5, "load-copy": 0.25},
     }
     fixed, swapping, _ = outcome.tables
-    assert fixed.rows[-1] == ["all", 2000, 0.1, 0.4, 10.0]
-    assert swapping.rows[1] == ["disk, all", 1000, 0.1, 0.2, 10.0]
-    assert swapping.rows[2] == ["zram, tmpfs out", 1000, 0.1, 0.4, 10.0]
+    assert fixed.rows[-1] == ["all", 2000, 0.1, 0.3, 0.4, 10.0]
+    assert swapping.rows[1] == ["disk, all", 1000, 0.1, 0.3, 0.2, 10.0]
+    assert swapping.rows[2] == ["zram, tmpfs out", 1000, 0.1, 0.3, 0.4, 10.0]
     assert outcome.runs[0].counters["disk, tmpfs_out"] == outcome.runs[0].counters["calls"] == 1000
 
 

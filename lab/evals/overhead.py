@@ -39,7 +39,8 @@ swaps() {{ # its name, of one that is on
 
 # Kernels that one pays for without using GCMA
 UNPATCHED, OFF, NO_AREA, IDLE = "unpatched", "=n", "=y, no area", "=y, idle area"
-SET_BESIDE = (OFF, NO_AREA, IDLE)
+NO_RENTAL = "=y, no area, no rental"  # =y, no area, but for rental memory: what that alone takes
+SET_BESIDE = (OFF, NO_RENTAL, NO_AREA, IDLE)
 
 Parts = Mapping[str, int]  # part of a mix -> its instructions
 
@@ -54,6 +55,7 @@ def _mix_guests(kernels: Kernels) -> list[Guest]:
     return [
         guest(UNPATCHED, "unpatched", 0, "movable"),
         guest(OFF, "nogcma", 0, "movable"),
+        guest(NO_RENTAL, "norental", 0, "movable"),
         guest(NO_AREA, "prod", 0, "movable"),
         guest(IDLE, "prod", AREA_MIB, "gcma"),
     ]
@@ -127,6 +129,7 @@ def values(measured: Mapping[str, Mapping[str, Parts]]) -> dict[str, float]:
     return {
         "overhead-n": more(MIXED, OFF),
         "overhead-y": more(MIXED, NO_AREA),
+        "overhead-rental": more(MIXED, NO_AREA, NO_RENTAL),
         "overhead-swap": max(more(swap, NO_AREA) for swap in workloads.SWAPS),
     }
 
