@@ -121,7 +121,7 @@ def exact(
             sections[f"{state} {count}"] = f"{count} {cost} 300 {ok}\nused {held}\nlost {gone}\n"
     for how in rental_costs.HOWS:
         for pages in rental_costs.WRITES:
-            each = 5000 if variant in rental_costs.LENT else 2000
+            each = 5000 if VARIANTS[variant].scheme and variant != NOCLEAN else 2000
             sections[f"{how} {pages}"] = f"{pages} {pages * each}\n"
     for pages in rental_costs.LENDS:
         lines = f"{400 * pages} {200 * pages} 1\n{100 * pages} {50 * pages} 1\n"
@@ -154,6 +154,7 @@ def test_an_area_that_is_not_what_it_should_be_is_told() -> None:
     assert read(MOVABLE, exact(MOVABLE, used=0.5, pinned_ok=1))
     with pytest.raises(LabError, match="only 900 lent pages were written to"):
         rental_costs.write_costs(output(LAZY, exact(LAZY, replaced=900)))
+    assert rental_costs.write_costs(output(NOCLEAN, exact(NOCLEAN, replaced=0)))
     lines = {f"lend {pages}": "1 1 1\n1 1 0\n" for pages in rental_costs.LENDS}
     with pytest.raises(LabError, match="1 pages were not to be had"):
         rental_costs.lending(output(LAZY, lines))
@@ -168,7 +169,7 @@ def test_ranges_are_small_ugly_and_the_whole() -> None:
 
 # Returns beside loads
 
-MS = {MOVABLE: 800, LAZY: 100, ADAPTIVE: 150, GCMA: 1}
+MS = {MOVABLE: 800, NOCLEAN: 400, CLEAN: 100, LAZY: 100, ADAPTIVE: 150, GCMA: 1}
 
 
 def beside(variant: str) -> dict[str, str]:
@@ -235,7 +236,13 @@ def test_figures_of_returns(run: Callable[..., Outcome]) -> None:
     }
     (rows,) = (t.rows for t in outcome.tables if t.title == "Return beside a load, ms")
     assert rows[0] == ["rndrd 100", MOVABLE, 800, 800, 800, 0, 0, None]
-    assert rows[1] == ["rndrd 100", LAZY, 100, 100, 100, 0, 0, 30]
+    assert rows[3] == ["rndrd 100", LAZY, 100, 100, 100, 0, 0, 30]
+    assert [row[1] for row in rows[:6]] == [MOVABLE, NOCLEAN, CLEAN, LAZY, ADAPTIVE, GCMA]
+    (rows,) = (t.rows for t in outcome.tables if t.title.endswith("by its pages"))
+    assert rows[0] == ["idle", 1, *[600] * 7]
+    assert rows[-1] == ["mapped", AREA_PAGES, None, *[1000 * AREA_PAGES + 500] * 5, None]
+    (rows,) = (t.rows for t in outcome.tables if t.title.endswith("first write to a page"))
+    assert rows[0] == ["write", 1, 2000, 2000, 2000, 5000, 5000, 5000, 2000, 3000]
     assert [plot.title for plot in outcome.plots if plot.kind == "cdf"] == [
         *("Return under rndrd 100", "Return under rndrw 100"),
         *("Return under rndrw 100, 96 MiB held", "Return under rndrw 200"),
@@ -251,9 +258,11 @@ def test_failures_with_dirty_pages_are_those_under_writes_or_beside_memory_in_us
     load = rental_return.Load
     for load_of in (load("rndrd", 100), load("rndrd", 100, 96), load("seqwr", 100)):
         returns[LAZY][load_of] = [Return(1, ok=False)]
-    returns[GCMA][load("rndrw", 100)] = [Return(1, ok=False)]
+    for variant in (NOCLEAN, CLEAN, GCMA):
+        returns[variant][load("rndrw", 100)] = [Return(1, ok=False)]
     costs = {v: rental_costs.read_returns(output(v, exact(v))) for v in rental_costs.STATES_OF}
-    costs[ADAPTIVE]["active", 513] = replace(costs[ADAPTIVE]["active", 513], ok=False)
+    for variant in (NOCLEAN, ADAPTIVE):
+        costs[variant]["active", 513] = replace(costs[variant]["active", 513], ok=False)
     writes = {v: rental_costs.write_costs(output(v, exact(v))) for v in (NONE, LAZY)}
     lends = rental_costs.lending(output(LAZY, exact(LAZY)))
     values = rental_return.values(costs, writes, lends, returns)
@@ -332,6 +341,8 @@ def test_figures_of_programs(run: Callable[..., Outcome]) -> None:
     table = outcome.tables[0]
     assert table.rows[0] == ["rndrd 100", NONE, 1, 15_000_000, 400, 2, 0, 2, 0]
     assert table.rows[-1][:2] == ["convert 30, 64 held", GCMA]
+    (ooms,) = (table for table in outcome.tables if "until it is killed" in table.title)
+    assert [row[0] for row in ooms.rows[::2]] == list(VARIANTS)
     (returned,) = (table for table in outcome.tables if table.title == "Programs after a return")
     assert returned.columns[2] == "speed, / lazy"
     assert returned.rows[0][:3] == ["rndrd-returned 100", NONE, 1]

@@ -16,7 +16,18 @@ from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.loads import GCMA, MOVABLE
 from lab.rental import ADAPTIVE, LAZY, VARIANTS, Return
-from lab.rental_costs import CLEAN, COUNTS, IDLE, LENT, MAPPED, PINNED, STATES_OF, Costs, Writes
+from lab.rental_costs import (
+    COUNTS,
+    IDLE,
+    LENT,
+    MAPPED,
+    PINNED,
+    PROMISED,
+    READ,
+    STATES_OF,
+    Costs,
+    Writes,
+)
 from lab.results import Cell, Line, Outcome, Plot, Run, Table
 
 READS, WRITES, CONVERT = "rndrd", ("rndrw", "seqwr"), "convert"
@@ -152,9 +163,9 @@ def values(
     random_writes = [load for load in LOADS if load.name == "rndrw"]
     reading = {load: replace(load, name=READS) for load in LOADS}
     failed = {
-        load: sum(rental.failures(beside[variant][load]) for variant in LENT) for load in LOADS
+        load: sum(rental.failures(beside[variant][load]) for variant in PROMISED) for load in LOADS
     }
-    exact = [(state, cost) for variant in LENT for (state, _), cost in costs[variant].items()]
+    exact = [(state, cost) for variant in PROMISED for (state, _), cost in costs[variant].items()]
     return {
         "rental-simple-adaptive": max(rental.worst(movable[load]) for load in random_writes)
         / max(rental.worst(adaptive[load]) for load in random_writes),
@@ -166,7 +177,7 @@ def values(
             for load in LOADS
             if load.name in WRITES
         ),
-        "rental-clean": rental_costs.of_page(costs[LAZY], CLEAN),
+        "rental-clean": rental_costs.of_page(costs[LAZY], READ),
         "rental-mapped": rental_costs.of_page(costs[LAZY], MAPPED),
         "rental-idle": rental_costs.of_page(costs[LAZY], IDLE),
         "rental-replace": rental_costs.replacing(writes, "write", rental_costs.JUDGED_WRITES),
@@ -209,13 +220,18 @@ def _state_table(costs: Mapping[str, Costs]) -> Table:
 
 
 def _count_table(costs: Mapping[str, Costs]) -> Table:
-    states = (IDLE, CLEAN, MAPPED)
-    of = {(state, v): costs[v] for state in states for v in STATES_OF if state in STATES_OF[v]}
     rows: list[list[Cell]] = [
-        [count, *(of_variant[state, count].instructions for (state, _), of_variant in of.items())]
+        [
+            *(state, count),
+            *(
+                costs[variant][state, count].instructions if state in STATES_OF[variant] else None
+                for variant in STATES_OF
+            ),
+        ]
+        for state in (IDLE, READ, MAPPED)
         for count in COUNTS
     ]
-    columns = ("pages", *(f"{variant}, {state}" for state, variant in of))
+    columns = ("state", "pages", *STATES_OF)
     return Table("Instructions of a return, by its pages", columns, rows)
 
 
@@ -249,9 +265,9 @@ def _write_table(writes: Mapping[str, Writes]) -> Table:
         "Instructions of the first write to a page",
         ("how", "pages", *STATES_OF, "lazy less none"),
         rows,
-        "Of clean pages that were read once, under lazy and adaptive lent ones: by write(), by"
-        " write() while they are mapped, and through the mapping, where replacing a page makes one"
-        " page fault more.",
+        "Of clean pages that were read once, under schemes of rental memory lent ones, which all"
+        " but noclean replace: by write(), by write() while they are mapped, and through the"
+        " mapping, where replacing a page makes one page fault more.",
     )
 
 
@@ -316,7 +332,7 @@ def _cost_plot(costs: Mapping[str, Costs]) -> Plot:
             f"{variant}, {state}",
             [(float(n), float(costs[variant][state, n].instructions)) for n in COUNTS],
         )
-        for variant in (MOVABLE, *LENT)
+        for variant in (MOVABLE, *PROMISED)  # noclean and clean have no way of their own
         for state in ("active", MAPPED)
     ]
     return Plot(

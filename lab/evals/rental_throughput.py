@@ -12,7 +12,7 @@ from statistics import mean
 from lab import loads, measure, rental, workloads
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
-from lab.loads import CLASSIC, GCMA, GENERATIONS, MOVABLE, NONE, SWITCH
+from lab.loads import CLASSIC, GENERATIONS, NONE, SWITCH
 from lab.rental import CLEAN, LAZY, NOCLEAN, VARIANTS
 from lab.results import Cell, Line, Outcome, Plot, Table
 
@@ -121,7 +121,6 @@ echo {rental.AREA_PAGES} >{workloads.DEBUG}/free
 OOM_FILE_MIB = rental.AREA_MIB + rental.CACHE_MIB + 64  # there is more room after the first time
 OOM_ROUNDS = 3
 FULL = 0.9  # of the area
-OOM_VARIANTS = (NONE, MOVABLE, CLEAN, LAZY, GCMA)
 LRUS = (CLASSIC, GENERATIONS)
 OOM = f"""\
 job fill /disk {OOM_FILE_MIB} 1 >/dev/null
@@ -156,7 +155,6 @@ class Part:
 
     script: str
     disk_mib: int  # what its content takes of memory
-    variants: Sequence[str] = tuple(VARIANTS)
     programs_mib: int = 0
     host: tuple[str, ...] = ()
 
@@ -173,7 +171,7 @@ PARTS = {
         programs_mib=SYSBENCH_MIB,
         host=("sysbench", *rental.CONVERT_TOOLS),
     ),
-    OOM_PART: Part(OOM, OOM_FILE_MIB, OOM_VARIANTS),
+    OOM_PART: Part(OOM, OOM_FILE_MIB),
 }
 
 
@@ -418,9 +416,7 @@ def _bars(
 def rental_throughput(kernels: Kernels) -> Outcome:
     """what lent memory is worth to programs, and costs (rental paper Fig. 6, 7, 9, Table II)"""
     guests = {
-        (name, variant): _guest(kernels, name, variant)
-        for name, part in PARTS.items()
-        for variant in part.variants
+        (name, variant): _guest(kernels, name, variant) for name in PARTS for variant in VARIANTS
     }
     printed = run_all("rental-throughput", list(guests.values()), SECONDS)
     outputs = {key: printed[guest.name] for key, guest in guests.items()}
@@ -430,7 +426,7 @@ def rental_throughput(kernels: Kernels) -> Outcome:
         for variant in VARIANTS
         for job in jobs
     }
-    ooms = {variant: read_oom(outputs[OOM_PART, variant]) for variant in OOM_VARIANTS}
+    ooms = {variant: read_oom(outputs[OOM_PART, variant]) for variant in VARIANTS}
     counters: dict[tuple[str, str], dict[str, float]] = {key: {} for key in outputs}
     for (job, variant), of_seeds in uses.items():
         (name,) = (name for name, jobs in JOBS.items() if job in jobs)
