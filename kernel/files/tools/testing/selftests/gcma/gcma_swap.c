@@ -3070,7 +3070,8 @@ static void refaults_expect(bool known)
 	/* some were evicted without a copy, for somebody held them for a moment */
 	if (reads < pages / 2 ||
 	    (known ? refaults < reads - reads / 4 : refaults > reads / 4))
-		fail("%lu refaults of %lu pages that were read", refaults, reads);
+		fail("%lu refaults of %lu pages that were read, %lu tenants", refaults, reads,
+		     counter("tenants_swap"));
 }
 
 /*
