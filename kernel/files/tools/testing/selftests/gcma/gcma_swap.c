@@ -3067,11 +3067,11 @@ static void refaults_expect(bool known)
 	flush_statistics();
 	reads = vm_event("pswpin") - reads;
 	refaults = vm_event("workingset_refault_anon") - refaults;
-	/* some were evicted without a copy, for somebody held them for a moment */
+	/* some, a batch of reclaim's at times, were evicted without a copy: those are known */
 	if (reads < pages / 2 ||
-	    (known ? refaults < reads - reads / 4 : refaults > reads / 4))
-		fail("%lu refaults of %lu pages that were read, %lu tenants", refaults, reads,
-		     counter("tenants_swap"));
+	    (known ? refaults < reads - reads / 4 : refaults > reads / 2))
+		fail("%lu refaults of %lu pages that were read, and are %s", refaults, reads,
+		     known ? "known" : "not known");
 }
 
 /*
