@@ -816,14 +816,13 @@ static int gcma_evacuate_frame(struct gcma *g, u32 frame, enum gcma_swap_policy 
  * @frame: first frame of a range, whose bits were set
  * @count: frames
  *
- * Context: may sleep, no lock held. Cost: O(@count / BITS_PER_LONG), and for each dirty
- * tenant in the range what the policy takes: move-aside a page copy and, to find a frame
- * in an area full of dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without
- * I/O, unless the slot gets another page just then, which is read ahead; write-back the same
- * and to submit a write. What cannot be placed is tried again
- * GCMA_DIRTY_TRIES times, a tick apart, and reclaims memory before each; who does not run is waited
- * for as many ticks, in each range that is tried: cma_alloc() of so many pages tries up to
- * count >> align that have the same frame.
+ * Context: may sleep, no lock held. Cost: O(@count / BITS_PER_LONG), and for each dirty tenant in
+ * the range what the policy takes: move-aside a page copy and, to find a frame in an area full of
+ * dirty ones, O(frames of @g / BITS_PER_LONG); put-back a swap-in without I/O, unless the slot
+ * gets another page just then, which is read ahead; write-back the same and to submit a write.
+ * What cannot be placed is tried again GCMA_DIRTY_TRIES times, a tick apart, and reclaims memory
+ * before each; who does not run is waited for as many ticks, in each range that is tried:
+ * cma_alloc() of so many pages tries up to count >> align that have the same frame.
  * Return: 0; -EBUSY if who copies a page into one of the frames, or swaps one in, does not get on:
  * there may be room elsewhere; -ENOMEM if one of them could be placed nowhere; -EINTR if the task
  * was killed before all were. What was placed until then stays where it is.
@@ -943,11 +942,12 @@ int gcma_set_swap_policy(struct gcma *g, enum gcma_swap_policy policy)
  */
 int gcma_set_dirty_max(struct gcma *g, u32 max)
 {
-	u32 end = g->nr_frames - max;
+	u32 end;
 	int ret;
 
 	if (max > g->nr_frames)
 		return -EINVAL;
+	end = g->nr_frames - max;
 	ret = mutex_lock_killable(&gcma_settings);
 	if (ret)
 		return ret;

@@ -430,6 +430,47 @@ bool log_has(int log, const char *text, const char *more)
 	return false;
 }
 
+/* Pages: Documentation/admin-guide/mm/pagemap.rst */
+
+u64 page_flags(u64 pfn)
+{
+	int fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	u64 flags;
+
+	if (fd < 0)
+		lack("kpageflags", "/proc/kpageflags: %s", strerror(errno));
+	pread_all(fd, &flags, sizeof(flags), pfn * sizeof(flags));
+	close(fd);
+	return flags;
+}
+
+static u64 pagemap_entry(const void *at)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	u64 entry;
+
+	if (fd < 0)
+		lack("kpageflags", "/proc/self/pagemap: %s", strerror(errno));
+	pread_all(fd, &entry, sizeof(entry), (unsigned long)at / page_size * sizeof(entry));
+	close(fd);
+	return entry;
+}
+
+bool is_swapped(const void *at)
+{
+	return pagemap_entry(at) >> 62 & 1;
+}
+
+unsigned int swap_type(const void *at)
+{
+	return pagemap_entry(at) & 0x1f;
+}
+
+unsigned long swap_offset(const void *at)
+{
+	return pagemap_entry(at) >> 5 & ((1ul << 50) - 1);
+}
+
 /* Tracepoints: Documentation/trace/events.rst */
 
 #define TRACING	"/sys/kernel/tracing/"

@@ -98,6 +98,13 @@ u64 random_below(u64 *state, u64 limit);
 bool prepare_faults(void);
 void fail_allocations(bool on);
 
+/* The flags of a frame, and whether and where page tables of this process have a page in swap. */
+#define FLAG(kpf)	(1ull << (kpf))
+u64 page_flags(u64 pfn);
+bool is_swapped(const void *at);
+unsigned int swap_type(const void *at);		/* which device */
+unsigned long swap_offset(const void *at);	/* which slot of it */
+
 /*
  * Tracepoints. events_begin() turns those of a system on and forgets what was traced before;
  * events() counts those of a name since then whose fields are as @is says.

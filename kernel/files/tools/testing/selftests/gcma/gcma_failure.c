@@ -59,25 +59,13 @@ static bool in_the_frame(const char *fields)
 	       pfn == frame;
 }
 
-static bool failed(unsigned long pfn)
-{
-	int fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
-	u64 flags;
-
-	if (fd < 0)
-		lack("kpageflags", "/proc/kpageflags: %s", strerror(errno));
-	pread_all(fd, &flags, sizeof(flags), pfn * sizeof(flags));
-	close(fd);
-	return flags >> KPF_HWPOISON & 1;
-}
-
 static void copy_fails(void)
 {
 	if (!events("gcma_store", of_the_copy))
 		fail("no copy of page %d was kept", VICTIM);
 	/* an error, maybe: that it is not known whose the page is */
 	write_file(CORRUPT, "%#lx", frame);
-	if (!failed(frame))
+	if (!(page_flags(frame) & FLAG(KPF_HWPOISON)))
 		fail("the frame did not fail: nothing is tested");
 }
 
@@ -102,7 +90,7 @@ static void take_what_there_is(void)
 	for (unsigned int pages = CHUNK; pages; pages /= 2)
 		while (heap_alloc(heap, pages * page_size) >= 0)
 			;
-	if (heap_alloc(heap, page_size) >= 0 || !failed(frame))
+	if (heap_alloc(heap, page_size) >= 0 || !(page_flags(frame) & FLAG(KPF_HWPOISON)))
 		fail("the frame that failed was given to a primary");
 }
 
@@ -162,7 +150,7 @@ static void swap_begin(void)
 	MUST(-posix_fallocate(fd, 0, SWAP_BYTES));
 	close(fd);
 	if (!loop_open(&disk, SWAP_BYTES) || shell("mkswap %s", disk.dev) || swapon(disk.dev, 0))
-		lack("swap", "no swap device: %s", disk.missing);
+		lack("swap", "no swap device %s: %s", disk.dev, disk.missing);
 }
 
 /* Until all of them have left the swap cache, and are copies */
@@ -178,21 +166,6 @@ static void swap_out(void)
 		push_out(BYTES);
 		stores = counter("stores_swap") - begin;
 	}
-}
-
-static unsigned long slot_of(unsigned int i)
-{
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	u64 entry;
-
-	if (fd < 0)
-		lack("kpageflags", "no /proc/self/pagemap (CONFIG_PROC_PAGE_MONITOR)");
-	pread_all(fd, &entry, sizeof(entry),
-		  ((unsigned long)memory / page_size + i) * sizeof(entry));
-	close(fd);
-	if (!(entry >> 62 & 1))
-		fail("page %u is not swapped out", i);
-	return entry >> 5 & ((1ul << 50) - 1);
 }
 
 static void others_check(void)
@@ -237,8 +210,10 @@ static void swapped_page(void)
 	if (policy && counter("tenants_dirty") < pages_in(BYTES))
 		fail("%lu of %zu pages are in the area only", counter("tenants_dirty"),
 		     pages_in(BYTES));
+	if (!is_swapped(memory + VICTIM * page_size))
+		fail("page %d is not swapped out", VICTIM);
 	ino = 0;
-	slot = slot_of(VICTIM);
+	slot = swap_offset(memory + VICTIM * page_size);
 	copy_fails();
 	if (by_primary)
 		take_what_there_is();

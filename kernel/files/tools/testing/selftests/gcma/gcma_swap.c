@@ -862,36 +862,6 @@ static void stay_locked(void)
 	memory_check();
 }
 
-/* Documentation/admin-guide/mm/pagemap.rst */
-static u64 pagemap_entry(unsigned int i)
-{
-	static int pagemap = -1;
-	u64 entry;
-
-	if (pagemap < 0)
-		pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	if (pagemap < 0)
-		lack("kpageflags", "no /proc/self/pagemap (CONFIG_PROC_PAGE_MONITOR)");
-	pread_all(pagemap, &entry, sizeof(entry),
-		  ((unsigned long)memory / page_size + i) * sizeof(entry));
-	return entry;
-}
-
-static bool is_swapped(unsigned int i)
-{
-	return pagemap_entry(i) >> 62 & 1;
-}
-
-static unsigned int swap_type(unsigned int i)
-{
-	return pagemap_entry(i) & 0x1f;
-}
-
-static unsigned long swap_offset(unsigned int i)
-{
-	return pagemap_entry(i) >> 5 & ((1ul << 50) - 1);
-}
-
 /* MADV_FREE: what is swapped out is gone, what is in memory goes or stays. */
 static void freed_lazily(void)
 {
@@ -903,7 +873,7 @@ static void freed_lazily(void)
 	for (unsigned int i = 0; i < pages / 2; i++)
 		page_check(i);
 	for (unsigned int i = 0; i < pages; i++) {
-		if (is_swapped(i)) {
+		if (is_swapped(memory + i * page_size)) {
 			memset(want + i * page_size, 0, page_size);
 			swapped++;
 		}
@@ -915,7 +885,7 @@ static void freed_lazily(void)
 		fail("%u pages were swapped out, %lu tenants dropped", swapped, dropped);
 	push_out(BYTES / 4);
 	for (unsigned int i = 0; i < pages; i++) {
-		if (!is_swapped(i) && *(u64 *)(memory + i * page_size))
+		if (!is_swapped(memory + i * page_size) && *(u64 *)(memory + i * page_size))
 			kept++;
 		else
 			memset(want + i * page_size, 0, page_size);
@@ -1492,6 +1462,7 @@ static void part_forks(struct part *part)
 		child_ends(pid);
 }
 
+/* Each thread has a part of the pages for itself. */
 static void *steps(void *arg)
 {
 	unsigned long self = (unsigned long)arg;
@@ -2146,7 +2117,9 @@ static void far(void)
 	pages = MAX_PAGES;
 	swapped_dirty(1);
 	for (unsigned int i = 0; i < pages; i++)
-		found += is_swapped(i) && swap_type(i) && swap_offset(i) >= SPACE_PAGES;
+		found += is_swapped(memory + i * page_size) &&
+			 swap_type(memory + i * page_size) &&
+			 swap_offset(memory + i * page_size) >= SPACE_PAGES;
 	if (found < pages / 2)
 		fail("%u of %u pages are behind the first %u slots of a second device", found,
 		     pages, SPACE_PAGES);
@@ -2311,12 +2284,10 @@ static void group_leave(void)
 	MUST(rmdir(group));
 }
 
-#define FREED_AT_ONCE	64	/* slots that a CPU keeps until it frees them */
-
 static void group_glutton(void)
 {
 	MUST(write_file("/proc/self/oom_score_adj", "1000"));
-	/* each page of them is another one's: none can be dropped, or is a zero */
+	/* pages of zeroes would not go to the area */
 	for (unsigned int version = 1;; version++) {
 		char *own = page_buffer(BYTES);
 
@@ -2328,7 +2299,7 @@ static void group_glutton(void)
 /* He is killed for it, as without an area. The most pages that were in the area only meanwhile. */
 static unsigned long glutton_dies(void)
 {
-	unsigned long most = 0;
+	unsigned long most = 0, killed = group_event("memory.events", "oom_kill");
 	int status;
 	pid_t pid;
 
@@ -2341,7 +2312,7 @@ static unsigned long glutton_dies(void)
 	}
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 		fail("who takes all memory of his group ends with status %#x", status);
-	if (!group_event("memory.events", "oom_kill"))
+	if (group_event("memory.events", "oom_kill") == killed)
 		fail("who takes all memory of his group was not killed for that");
 	return most;
 }
@@ -2553,6 +2524,8 @@ static void before_hibernation(void)
 	swap_out();
 	dirty_expect(nearly(pages), NO_LIMIT);
 }
+
+#define FREED_AT_ONCE	64	/* slots that a CPU keeps until it frees them */
 
 /* Also those that nobody needs any more, and that are not freed yet, make way. */
 static void gone(void)
@@ -2954,7 +2927,7 @@ static void pages_amid(void)
 
 /*
  * Some of the pages are in the area, or, to compare with, none any more: how many requests it
- * takes to read all of them. What is in memory divides requests with tenants and without.
+ * takes to read all of them. What is in memory divides requests, and is none of what to compare.
  */
 static unsigned long requests_amid(void (*some_out)(void), bool tenants)
 {
@@ -3312,13 +3285,14 @@ static const struct test small_tests[] = {
 	{}
 };
 
-static const struct test ahead_tests[] = {
-	{ read_in_blocks, ANY | SINGLE, NEED_LOADS, "are read ahead as without the area" },
-	{ read_over, ANY | SINGLE, NEED_STORES, "are read with those between them" },
+/* Of anonymous pages, which keep their slots while they are only read */
+static const struct test over_tests[] = {
+	{ read_over, ANON | SINGLE, NEED_STORES, "are read with those between them" },
 	{}
 };
 
 static const struct test disk_tests[] = {
+	{ read_in_blocks, ANON | SINGLE, NEED_LOADS, "are read ahead as without the area" },
 	{ refault, ANY | SINGLE, NEED_STORES, "are refaults when a primary took them" },
 	{ recently, TMPFS | SINGLE, NEED_LOADS, "were there lately" },
 	{}
@@ -3357,9 +3331,9 @@ static const struct device {
 	const struct test *tests[9];
 } devices[] = {
 	{ "disk", disk_begin, disk_end, ALL, NULL,
-	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests, ahead_tests,
+	  { tests, steps_tests, through_tests, more_tests, off_tests, disk_tests, over_tests,
 	    traced_tests } },
-	{ "a rotating disk", rotating_begin, disk_end, ANY | SINGLE, NULL, { ahead_tests } },
+	{ "a rotating disk", rotating_begin, disk_end, ANON | SINGLE, NULL, { over_tests } },
 	{ "two disks", disks_begin, disks_end, ANY | SINGLE, NULL,
 	  { tests, steps_tests, through_tests, both_tests } },
 	{ "a file on ext4", ext4_begin, file_end, ANY | SINGLE, NULL,

@@ -256,18 +256,6 @@ void expect_lent(int fd, size_t pages)
 		     count);
 }
 
-u64 page_flags(u64 pfn)
-{
-	int fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
-	u64 flags;
-
-	if (fd < 0)
-		lack("kpageflags", "/proc/kpageflags: %s", strerror(errno));
-	pread_all(fd, &flags, sizeof(flags), pfn * sizeof(flags));
-	close(fd);
-	return flags;
-}
-
 unsigned long area_unclean(void)
 {
 	struct letters letters = area_letters(&area);

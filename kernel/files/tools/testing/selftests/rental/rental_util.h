@@ -8,7 +8,6 @@
 
 #include "../cma/cma_util.h"
 
-#define FLAG(kpf)	(1ull << (kpf))
 #define KPF_MLOCKED	33	/* include/linux/kernel-page-flags.h */
 #define SELDOM		20	/* of so many written pages one was held */
 
@@ -55,7 +54,6 @@ void find_pages(int fd, u64 *pfns, size_t pages);
 bool in_area(u64 pfn);
 unsigned long frame_in_area(u64 pfn);			/* its number there */
 /* Of a page that stays what it is: the kernel looks at it without a reference. */
-u64 page_flags(u64 pfn);
 unsigned long lent_pages(int fd, size_t pages);		/* of the first ones */
 void expect_lent(int fd, size_t pages);			/* or nothing would be tested */
 
