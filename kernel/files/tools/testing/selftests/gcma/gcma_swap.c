@@ -2284,6 +2284,8 @@ static void group_leave(void)
 	MUST(rmdir(group));
 }
 
+static unsigned long *glutton_saw;	/* the most pages that were in the area only */
+
 static void group_glutton(void)
 {
 	MUST(write_file("/proc/self/oom_score_adj", "1000"));
@@ -2293,28 +2295,25 @@ static void group_glutton(void)
 
 		stamp(own, 0, BYTES, OTHER_ID, version);
 		madvise(own, BYTES, MADV_PAGEOUT);
+		*glutton_saw = MAX(*glutton_saw, counter("tenants_dirty"));
 	}
 }
 
-/* He is killed for it, as without an area. The most pages that were in the area only meanwhile. */
-static unsigned long glutton_dies(void)
+/* He is killed for it, as without an area. */
+static void glutton_dies(void)
 {
-	unsigned long most = 0, killed = group_event("memory.events", "oom_kill");
+	unsigned long killed = group_event("memory.events", "oom_kill");
 	int status;
 	pid_t pid;
 
 	group_set("cgroup.procs", getpid());
 	pid = background(group_glutton);
 	group_go();
-	while (!MUST(waitpid(pid, &status, WNOHANG))) {
-		most = MAX(most, counter("tenants_dirty"));
-		usleep(1000);
-	}
+	MUST(waitpid(pid, &status, 0));
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 		fail("who takes all memory of his group ends with status %#x", status);
 	if (group_event("memory.events", "oom_kill") == killed)
 		fail("who takes all memory of his group was not killed for that");
-	return most;
 }
 
 /*
@@ -2323,7 +2322,6 @@ static unsigned long glutton_dies(void)
  */
 static void killed_for_memory(void)
 {
-	unsigned long most;
 	struct area area;
 	pid_t pid;
 
@@ -2332,14 +2330,18 @@ static void killed_for_memory(void)
 	need_area(&area);
 	dirty_max(area.pages);
 	leave_frames(2 * pages);
+	glutton_saw =
+		mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (glutton_saw == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
 	group_new('k');
 	memory_write(0, pages, 1);
 	group_out();
 	group_set("memory.swap.max", 2 * BYTES);
 	group_set("memory.max", BYTES + BYTES / 2);
-	most = glutton_dies();
-	if (most < nearly(2 * pages))
-		fail("%lu pages were in the area only, of %u frames", most, 2 * pages);
+	glutton_dies();
+	if (*glutton_saw < nearly(2 * pages))
+		fail("%lu pages were in the area only, of %u frames", *glutton_saw, 2 * pages);
 	memory_check();
 	/* and again, while primaries come and go */
 	give_back();
