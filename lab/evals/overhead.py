@@ -27,10 +27,13 @@ job fill /disk 16 1 >/dev/null
 mix /disk/data >/dev/null
 section {MIXED}
 mix /disk/data
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+group=/sys/fs/cgroup/mix
+mkdir $group
 swaps() {{ # its name, of one that is on
 	section "vmstat before $1"; cat /proc/vmstat
 	section $1
-	mix swap
+	sh -c "echo 0 >$group/cgroup.procs; exec mix swap $group/memory.reclaim"
 	section "vmstat after $1"; cat /proc/vmstat
 	swapoff $(sed -n '2s/ .*//p' /proc/swaps)
 }}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * mix FILE: a fixed mix of system calls, page faults and file reads.
- * mix swap: anonymous memory and tmpfs, swapped out and touched again. There is swap. Tells last
- *           how many pages were to go out, and to come back.
+ * mix swap RECLAIM: anonymous memory and tmpfs, swapped out and touched again. There is swap, and
+ *           RECLAIM is the memory.reclaim of our group in cgroup v2. Tells last how many pages were
+ *           to go out, and to come back.
  *
  * Prints "NAME CYCLES" for each part: the median of several passes, for what the
  * kernel does in the background (ticks, RCU callbacks, writeback) falls into one
@@ -11,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +146,11 @@ static void writes(void)
 
 /* ------ swap ------------------------------------------------------------ */
 
+#define WRITTEN_US 50000 /* until the disk has written all of them */
+
 static char *anonymous, *tmpfs;
+static int reclaim;
+static unsigned long long waited;
 
 /* Written, not read: it is dirty again, and swap keeps no copy. Nor is it a page of zeroes. */
 static void touch_all(volatile char *memory)
@@ -165,10 +171,24 @@ static char *map_all(int flags)
 	return memory;
 }
 
+/*
+ * What was written at once is gone at once. Other pages stay in the swap cache until somebody
+ * reclaims them after they were written; that nobody has to wait for it is not what is measured.
+ */
 static void out(char *memory)
 {
+	unsigned long long start;
+	char order[64];
+
 	if (madvise(memory, PAGES * PAGE, MADV_PAGEOUT))
 		err(1, "madvise");
+	start = cycles_now();
+	usleep(WRITTEN_US);
+	waited += cycles_now() - start;
+	snprintf(order, sizeof(order), "%lu swappiness=200", PAGES * PAGE);
+	/* EAGAIN: there were not so many any more */
+	if (write(reclaim, order, strlen(order)) < 0 && errno != EAGAIN)
+		err(1, "memory.reclaim");
 }
 
 static void anonymous_out(void)
@@ -235,8 +255,9 @@ static void measure(const struct part *parts, unsigned int count)
 		for (i = 0; i < count; i++) {
 			unsigned long long start = cycles_now();
 
+			waited = 0;
 			parts[i].run();
-			taken[i][pass] = cycles_now() - start;
+			taken[i][pass] = cycles_now() - start - waited;
 		}
 	for (i = 0; i < count; i++) {
 		qsort(taken[i], PASSES, sizeof(*taken[i]), compare);
@@ -246,15 +267,18 @@ static void measure(const struct part *parts, unsigned int count)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2)
-		errx(2, "usage: mix FILE|swap");
-	if (!strcmp(argv[1], "swap")) {
+	if (argc == 3 && !strcmp(argv[1], "swap")) {
+		reclaim = open(argv[2], O_WRONLY);
+		if (reclaim < 0)
+			err(1, "%s", argv[2]);
 		anonymous = map_all(MAP_PRIVATE);
 		tmpfs = map_all(MAP_SHARED); /* a file of tmpfs without a name */
 		measure(swapped, COUNT(swapped));
 		printf("pages %lu\n", 2 * PAGES * PASSES);
 		return 0;
 	}
+	if (argc != 2)
+		errx(2, "usage: mix FILE, or: mix swap RECLAIM");
 	path = argv[1];
 	file = open(path, O_RDWR);
 	if (file < 0)
