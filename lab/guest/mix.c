@@ -171,6 +171,21 @@ static char *map_all(int flags)
 	return memory;
 }
 
+/* KiB of the swap cache */
+static unsigned long swap_cached(void)
+{
+	FILE *info = fopen("/proc/meminfo", "r");
+	char line[128];
+	unsigned long kib;
+
+	while (info && fgets(line, sizeof(line), info))
+		if (sscanf(line, "SwapCached: %lu kB", &kib) == 1) {
+			fclose(info);
+			return kib;
+		}
+	errx(1, "/proc/meminfo has no SwapCached");
+}
+
 /*
  * What was written at once is gone at once. Other pages stay in the swap cache until somebody
  * reclaims them after they were written; that nobody has to wait for it is not what is measured.
@@ -178,15 +193,19 @@ static char *map_all(int flags)
 static void out(char *memory)
 {
 	unsigned long long start;
+	unsigned long left;
 	char order[64];
 
 	if (madvise(memory, PAGES * PAGE, MADV_PAGEOUT))
 		err(1, "madvise");
 	start = cycles_now();
 	usleep(WRITTEN_US);
+	left = swap_cached();
 	waited += cycles_now() - start;
-	snprintf(order, sizeof(order), "%lu swappiness=200", PAGES * PAGE);
-	/* EAGAIN: there were not so many any more */
+	if (!left)
+		return;
+	snprintf(order, sizeof(order), "%luK swappiness=200", left);
+	/* EAGAIN: some pages are needed */
 	if (write(reclaim, order, strlen(order)) < 0 && errno != EAGAIN)
 		err(1, "memory.reclaim");
 }

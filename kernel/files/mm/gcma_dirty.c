@@ -426,7 +426,7 @@ static struct gcma *gcma_dirty_claim(struct address_space *mapping, pgoff_t inde
  * @index: of its slot, of which the caller has SWAP_HAS_CACHE
  * @shadow: set to the shadow behind the tenant
  *
- * The tenant stays until the folio is in the swap cache: see gcma_swap_drop(). The folio is
+ * The tenant stays until the folio is in the swap cache: see gcma_swap_added(). The folio is
  * dirty then, for the device has nothing of it. If the memory of the frame is bad the folio is
  * not filled, and never will be.
  *

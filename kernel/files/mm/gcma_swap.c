@@ -69,14 +69,18 @@ void *__gcma_swap_load(struct folio *folio, swp_entry_t entry)
 	return shadow;
 }
 
-void __gcma_swap_drop(struct address_space *mapping, pgoff_t index, void *entry,
-		      const struct folio *folio)
+void *__gcma_swap_added(struct address_space *mapping, pgoff_t index, void *entry,
+			const struct folio *folio, void *shadow)
 {
+	struct gcma *g = NULL;
 	u32 frame;
-	struct gcma *g = gcma_claim(entry, &frame, mapping, index);
 
+	shadow = shadow ?: gcma_shadow(entry, false);
+	if (gcma_is_tenant(entry))
+		g = gcma_claim(entry, &frame, mapping, index);
 	if (g)
 		gcma_put(g, frame, folio_test_uptodate(folio) ? GCMA_loads : GCMA_dropped);
+	return shadow;
 }
 
 bool __gcma_swap_alive(swp_entry_t entry)

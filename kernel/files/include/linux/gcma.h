@@ -75,8 +75,8 @@ void __gcma_drop_all(void *dropped);
 void *__gcma_swap_load(struct folio *folio, swp_entry_t entry);
 bool __gcma_swap_alive(swp_entry_t entry);
 bool __gcma_swap_over(swp_entry_t entry);
-void __gcma_swap_drop(struct address_space *mapping, pgoff_t index, void *entry,
-		      const struct folio *folio);
+void *__gcma_swap_added(struct address_space *mapping, pgoff_t index, void *entry,
+			const struct folio *folio, void *shadow);
 bool __gcma_swap_keeps(struct folio *folio);
 bool __gcma_swap_evict(struct folio *folio, struct mem_cgroup *target_memcg);
 bool __gcma_swap_node_stays(const struct xa_node *node);
@@ -379,19 +379,22 @@ static inline bool gcma_swap_over(swp_entry_t entry)
 }
 
 /**
- * gcma_swap_drop() - a folio was added where an entry stood in the swap cache
+ * gcma_swap_added() - a folio was added where an entry stood in the swap cache
  * @mapping: the part of the swap cache
  * @index: of the slot
- * @entry: a value entry; shadows are ignored
+ * @entry: a shadow or a tenant entry
  * @folio: what was added: if it was filled from a tenant that stayed, that was a load
+ * @shadow: what was returned for another slot of @folio before, or what gcma_swap_load() had, or
+ *	NULL
  *
  * Gives the frame back. Context: i_pages lock held, not from interrupts.
+ * Return: the shadow of @folio, or NULL.
  */
-static inline void gcma_swap_drop(struct address_space *mapping, pgoff_t index,
-				  void *entry, const struct folio *folio)
+static inline void *gcma_swap_added(struct address_space *mapping, pgoff_t index,
+				    void *entry, const struct folio *folio, void *shadow)
 {
-	if (gcma_swap_enabled() && gcma_is_tenant(entry))
-		__gcma_swap_drop(mapping, index, entry, folio);
+	return gcma_swap_enabled() ?
+	       __gcma_swap_added(mapping, index, entry, folio, shadow) : entry;
 }
 
 /**
