@@ -364,6 +364,14 @@ def primaries(variant: str, *, lost: int = 0, ok: int = 1) -> dict[str, str]:
     return sections
 
 
+def test_what_each_dirty_tenant_takes_is_compared() -> None:
+    without = {count: dirty.Cost(count, 400 + count, 0) for count in dirty.TENANTS}
+    line = {count: dirty.Cost(count, 400 + 51 * count, 0) for count in dirty.TENANTS}
+    assert dirty.bend(line, without) == 1
+    once = {**line, 33: dirty.Cost(33, 400 + 51 * 33 + 33 * 25, 0)}
+    assert dirty.bend(once, without) == 1.5
+
+
 def test_figures_of_dirty_tenants_are_instructions_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     scripts = {}
 
@@ -376,7 +384,7 @@ def test_figures_of_dirty_tenants_are_instructions_a_page(monkeypatch: pytest.Mo
     monkeypatch.setattr(dirty.workloads, "files", lambda *_, **__: {})
     outcome = dirty.dirty_tenants(cast("guests.Kernels", lambda _: None))
     share = (1000 + 500 / 1024) / (600 + 400)
-    assert outcome.values == {"dirty-aside": share, "dirty-put-back": share}
+    assert outcome.values == {"dirty-aside": share, "dirty-put-back": share, "dirty-line": 1}
     table = outcome.tables[0]
     assert table.rows[0] == [1024, 0, *[500] * 5, *[None] * 3]
     assert table.rows[1] == [1, 1, 500, 500, *[1500] * 3, *[1.5] * 3]

@@ -100,6 +100,20 @@ def of_copy(cost: Cost, copy: int) -> float:
     return cost.instructions / cost.pages / (copy + COPY_MORE)
 
 
+def bend(by_count: Mapping[int, Cost], without: Mapping[int, Cost]) -> float:
+    """Is the cost a straight line in the dirty tenants?
+
+    What each of them takes more than an allocation `without`, where that is most / where it is
+    least: 1 if it is.
+    """
+    each = [
+        (by_count[count].instructions - without[count].instructions) / count
+        for count in TENANTS
+        if count
+    ]
+    return max(each) / min(each)
+
+
 def _table(costs: Mapping[str, Mapping[int, Cost]], copy: int) -> Table:
     rows: list[list[Cell]] = []
     for count in TENANTS:
@@ -124,7 +138,7 @@ def _table(costs: Mapping[str, Mapping[int, Cost]], copy: int) -> Table:
 
 
 def _plot(costs: Mapping[str, Mapping[int, Cost]]) -> Plot:
-    """A straight line each, if the bound holds."""
+    """A straight line each, if the bound holds: see bend()."""
     return Plot(
         "Cost of an allocation by the dirty tenants of its range",
         "lines",
@@ -165,5 +179,6 @@ def dirty_tenants(kernels: Kernels) -> Outcome:
         {
             "dirty-aside": of_copy(costs["move-aside"][JUDGED], copy),
             "dirty-put-back": of_copy(costs["put-back"][JUDGED], copy),
+            "dirty-line": max(bend(costs[way], costs[THROUGH]) for way in workloads.WAYS),
         },
     )
