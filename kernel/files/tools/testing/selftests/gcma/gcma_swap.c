@@ -1528,6 +1528,9 @@ static void primaries(void)
 
 static pthread_t threads[THREADS];
 
+/* A million with what children check: three to four times as many */
+#define SOAK_CHECKS	250000
+
 static void steps_begin(unsigned long wanted)
 {
 	memory_new();
@@ -1557,7 +1560,7 @@ static void all_at_once(unsigned long wanted)
 	pids[0] = reclaim_all_the_time();
 	pids[1] = background(primaries);
 	/* in fewer steps a fast kernel does not get to all that goes on beside them */
-	steps_begin(soaking() ? 1000000 : slow_kernel() ? wanted / 10 : wanted);
+	steps_begin(soaking() ? SOAK_CHECKS : slow_kernel() ? wanted / 10 : wanted);
 	steps_end();
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
 		stop(pids[i]);
@@ -2712,7 +2715,7 @@ static void off_and_on(void)
 	pids[0] = reclaim_all_the_time();
 	pids[1] = background(primaries);
 	pids[2] = policy ? background(switch_all_the_time) : 0;
-	steps_begin(soaking() ? 500000 : 500);
+	steps_begin(soaking() ? SOAK_CHECKS : 500);
 	for (; steps_go_on() || rounds < 3; rounds++) {
 		slots_anew();
 		usleep(50000);
@@ -2727,7 +2730,10 @@ static void off_and_on(void)
 		fail("%lu pages were swapped out", out);
 }
 
-/* All steps together check 50,000 pages, a tenth on slow kernels; in a soak a million each. */
+/*
+ * All steps together check 50,000 pages, with what children check; a tenth on slow kernels; in a
+ * soak a million each.
+ */
 static void steps_while_switched(void)
 {
 	unsigned long stores, moved, back;
