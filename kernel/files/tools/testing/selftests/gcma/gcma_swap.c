@@ -2518,7 +2518,7 @@ static void before_hibernation(void)
 	left = counter("put_back");
 	ret = write_file("/sys/power/state", "disk");
 	MUST(write_file(test, "none"));
-	/* It did not begin, or it came as far as to make room for the image, which may be too much. */
+	/* It did not begin, or came as far as to make room for the image, which may be too much. */
 	if (ret && ret != -ENOMEM)
 		fail("%s", strerror(-ret));
 	/* what others swap out as soon as they can */
