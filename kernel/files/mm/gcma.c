@@ -970,6 +970,7 @@ static void *gcma_latest(void *entry, u32 *later, bool *file)
 	struct gcma *g = gcma_rd_entry(entry, &frame);
 	struct gcma_frame *f = &g->frames[frame];
 	void *shadow;
+	bool there;
 
 	word = atomic_read_acquire(&f->word);
 	shadow = READ_ONCE(f->shadow);
@@ -977,8 +978,14 @@ static void *gcma_latest(void *entry, u32 *later, bool *file)
 	*later = ((word >> GCMA_GEN_SHIFT) - (xa_to_value(entry) >> GCMA_FRAME_BITS)) &
 		 GCMA_GEN_MASK & (U32_MAX >> GCMA_GEN_SHIFT);
 	*file = !(word & GCMA_SWAP_BIT);
-	return (word & GCMA_STATE_MASK) == GCMA_STORED && atomic_read(&f->word) == word ?
-	       shadow : NULL;
+	there = (word & GCMA_STATE_MASK) == GCMA_STORED;
+	/*
+	 * A store that came across a frame that a primary has made it a free one, and left it as
+	 * it was. It is lent to others only after its bit, which is looked at now, was cleared.
+	 */
+	if ((word & GCMA_STATE_MASK) == GCMA_FREE && !*later)
+		there = gcma_revoked(g, frame);
+	return there && atomic_read(&f->word) == word ? shadow : NULL;
 }
 
 /*

@@ -1267,6 +1267,10 @@ static void __init gcma_test_shadow_revoked(struct kunit *test)
 	kunit_fill_area(k);
 	kunit_take(k, frame, 1);
 	KUNIT_EXPECT_NOT_NULL(test, gcma_shadow(entry, true));
+	/* a store comes across it */
+	kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1);
+	KUNIT_EXPECT_EQ(test, gcma_frame_state(&k->g->frames[frame]), GCMA_FREE);
+	KUNIT_EXPECT_NOT_NULL(test, gcma_shadow(entry, true));
 	kunit_release(k, frame, 1);
 	KUNIT_EXPECT_NULL(test, gcma_shadow(entry, true));
 	kunit_fill_area(k);

@@ -57,6 +57,7 @@ static const struct policy *policy;	/* NULL: all pages are written */
 
 #define KSM		"/sys/kernel/mm/ksm/"
 #define THP		"/sys/kernel/mm/transparent_hugepage/"
+#define CLUSTER		"/proc/sys/vm/page-cluster"
 #define ZSWAP		"/sys/module/zswap/parameters/"
 #define FAULTS		"/sys/kernel/debug/fail_page_alloc/"
 
@@ -68,6 +69,8 @@ static struct {
 	{ .path = THP "hugepages-2048kB/enabled" },
 	{ .path = ZSWAP "enabled" },
 	{ .path = ZSWAP "max_pool_percent" },
+	{ .path = ZSWAP "shrinker_enabled" },
+	{ .path = CLUSTER },
 	{ .path = KSM "pages_to_scan" },
 	{ .path = KSM "sleep_millisecs" },
 	{ .path = KSM "run" },
@@ -289,6 +292,7 @@ static void zram_end(void)
 static void zswap_begin(void)
 {
 	disk_begin();
+	write_file(ZSWAP "shrinker_enabled", "N");
 	if (write_file(ZSWAP "enabled", "Y")) {
 		lacking = "zswap";
 		snprintf(missing, sizeof(missing), "no zswap");
@@ -1641,7 +1645,35 @@ static void zswap_shrink(unsigned long until)
 	munmap(reject, page_size);
 }
 
-static void written_back(void)
+/* Pages of zswap that its own shrinker may write for our group, after their compression */
+static unsigned long zswap_shrinkable(void)
+{
+	unsigned long ino, nr, ours = 0;
+	char path[128], line[128];
+	struct stat group;
+	glob_t found;
+	FILE *counts;
+
+	if (glob("/sys/kernel/debug/shrinker/mm-zswap-*/count", 0, NULL, &found))
+		lack("shrinkers", "no shrinkers in debugfs (CONFIG_SHRINKER_DEBUG)");
+	snprintf(path, sizeof(path), "%s", found.gl_pathv[0]);
+	globfree(&found);
+	MUST(stat(cgroup_path(), &group));
+	flush_statistics();
+	MUST(write_file(ZSWAP "shrinker_enabled", "Y"));
+	counts = fopen(path, "r");
+	while (counts && fgets(line, sizeof(line), counts))
+		if (sscanf(line, "%lu %lu", &ino, &nr) == 2 && ino == group.st_ino)
+			ours = nr;
+	MUST(write_file(ZSWAP "shrinker_enabled", "N"));
+	if (!counts)
+		fail("%s: %s", path, strerror(errno));
+	fclose(counts);
+	return ours;
+}
+
+/* The disk has them, and the area. */
+static void swapped_past_zswap(void)
 {
 	unsigned long stores, refaults;
 	u64 end;
@@ -1663,6 +1695,11 @@ static void written_back(void)
 	}
 	if (counter("stores_swap") - stores < pages - pages / 16)
 		fail("%lu of %u pages went to the area", counter("stores_swap") - stores, pages);
+}
+
+static void written_back(void)
+{
+	swapped_past_zswap();
 	loads_watch();
 	memory_check();
 	loads_expect(pages);
@@ -1670,6 +1707,33 @@ static void written_back(void)
 	/* to zswap again, over what is on the disk */
 	memory_write(0, pages, 2);
 	swap_out();
+	memory_check();
+}
+
+/*
+ * zswap's shrinker spares as many pages as came from the disk since it was asked last, and so as
+ * many as came from the area, for the disk had to write them. Nothing is read ahead, which would
+ * come from zswap.
+ */
+static void spared(void)
+{
+	unsigned long may = 0, later, loads;
+
+	MUST(write_file(CLUSTER, "0"));
+	swapped_past_zswap();
+	memory_write(pages / 2, pages / 2, 2);
+	MUST(madvise(memory + BYTES / 2, BYTES / 2, MADV_PAGEOUT));
+	/* it forgets as many each time as it may write */
+	for (unsigned int i = 0; i < 16; i++)
+		may = zswap_shrinkable();
+	loads = counter("loads_swap");
+	for (unsigned int i = 0; i < pages / 4; i++)
+		page_check(i);
+	loads = counter("loads_swap") - loads;
+	later = zswap_shrinkable();
+	if (!may || loads < pages / 4 - pages / 64 || later > may - may / 4)
+		fail("zswap may write %lu pages, %lu when %lu came from the area", may, later, loads);
+	MUST(write_file(CLUSTER, "3"));
 	memory_check();
 }
 
@@ -2873,7 +2937,6 @@ static void unwritable_before_a_primary(void)
 
 /* ------ what is read, and how it is accounted -------------------------------- */
 
-#define CLUSTER		"/proc/sys/vm/page-cluster"
 #define BLOCK		8	/* pages: as many as are read ahead */
 
 /* Reads of the disk that were completed */
@@ -3316,6 +3379,7 @@ static const struct test zram_tests[] = {
 static const struct test zswap_tests[] = {
 	{ in_zswap, ANY | SINGLE, NEED_NOTHING, "in zswap do not go to the area" },
 	{ written_back, ANY | SINGLE, NEED_LOADS, "that zswap writes back do" },
+	{ spared, ANY | SINGLE, NEED_LOADS, "that come from the area make zswap spare others" },
 	{ written_back_and_gone, ANY | SINGLE, NEED_STORES,
 	  "that zswap writes back are on the disk, too" },
 	{ steps_in_zswap, ANY | SINGLE, NEED_LOADS, "survive a pool that is filled and drained" },
