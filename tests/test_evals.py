@@ -414,11 +414,14 @@ MIXES = {overhead.OFF: 1001, overhead.NO_RENTAL: 1003, overhead.NO_AREA: 1004, o
 def mixed(guest: guests.Guest, swapped_in: int = 96, **cost: int) -> guests.Output:
     """What a guest prints of the mixes; the swaps in `cost` take another one."""
     usual = MIXES.get(guest.name, 1000)
-    sections = {overhead.MIXED: f"calls {usual}\npipes {usual}\n"}
-    for swap in workloads.SWAPS:
-        sections[f"vmstat before {swap}"] = "pswpin 4\npswpout 0\n"
-        sections[swap] = f"tmpfs_out {cost.get(swap, usual)}\npages 100\n"
-        sections[f"vmstat after {swap}"] = f"pswpin {4 + swapped_in}\npswpout 95\n"
+    sections = {}
+    for lru in overhead.LRUS:
+        sections[overhead.on(lru, overhead.MIXED)] = f"calls {usual}\npipes {usual}\n"
+        for swap in workloads.SWAPS:
+            mix = overhead.on(lru, swap)
+            sections[f"vmstat before {mix}"] = "pswpin 4\npswpout 0\n"
+            sections[mix] = f"tmpfs_out {cost.get(swap, usual)}\npages 100\n"
+            sections[f"vmstat after {mix}"] = f"pswpin {4 + swapped_in}\npswpout 95\n"
     return guests.Output(guest, BOOTED, sections)
 
 
@@ -440,9 +443,11 @@ def test_swap_and_rental_memory_have_figures_of_their_own(monkeypatch: pytest.Mo
         **{"store-copy": 0.5, "load-copy": 0.25},
     }
     fixed, swapping, _ = outcome.tables
-    assert fixed.rows[-1] == ["all", 2000, 0.1, 0.3, 0.4, 10.0]
+    assert fixed.rows[2] == ["all", 2000, 0.1, 0.3, 0.4, 10.0]
+    assert fixed.rows[-1] == ["generations, all", 2000, 0.1, 0.3, 0.4, 10.0]
     assert swapping.rows[1] == ["disk, all", 1000, 0.1, 0.3, 0.2, 10.0]
-    assert swapping.rows[2] == ["zram, tmpfs out", 1000, 0.1, 0.3, 0.4, 10.0]
+    assert swapping.rows[2][0] == "generations, disk, tmpfs out"
+    assert swapping.rows[4] == ["zram, tmpfs out", 1000, 0.1, 0.3, 0.4, 10.0]
     assert outcome.runs[0].counters["disk, tmpfs_out"] == outcome.runs[0].counters["calls"] == 1000
 
 
