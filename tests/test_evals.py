@@ -311,6 +311,11 @@ def test_what_is_avoided_of_files_and_of_memory_is_told_apart() -> None:
     assert both.avoided(pair, load.name, loads.FIRST, loads.swap_ins) == pytest.approx(20)
 
 
+def test_files_beside_pages_that_are_not_written_are_measured_too() -> None:
+    further = {load.name: load.further for load in both.LOADS if load.further}
+    assert further == dict.fromkeys(("memory, disk", "both, disk"), tuple(loads.DIRTY))
+
+
 def test_an_area_that_is_in_use_by_nobody_is_not_under_load() -> None:
     def guest(revoked: str) -> guests.Output:
         counted = {"area before": f"stores 0\nloads 0\n{revoked.format(5)}"}

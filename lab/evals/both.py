@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lab import loads, workloads
 from lab.guests import Kernels
-from lab.loads import GCMA, MORE, MOVABLE, NONE, Cost, Load, Measurements, Setting
+from lab.loads import DIRTY, GCMA, MORE, MOVABLE, NONE, Cost, Load, Measurements, Setting
 from lab.results import Cell, Outcome, Table
 
 AREA_MIB = MEMORY_MIB = 48
@@ -14,6 +14,7 @@ HALF_MIB = SET_MIB // 2
 SWAP_MIB = 2 * SET_MIB
 ACCESSES = 60_000
 VARIANTS = (NONE, MOVABLE, GCMA, MORE)
+DIRTY_SWAP = "disk"  # what goes to zram is written through by all policies
 FILES, MEMORY, BOTH = "files", "memory", "both"
 LOADS = tuple(
     Load(
@@ -27,6 +28,7 @@ LOADS = tuple(
         program=program,
         swap=swap,
         swap_mib=SWAP_MIB,
+        further=tuple(DIRTY) if swap == DIRTY_SWAP and name != FILES else (),
     )
     for swap in workloads.SWAPS
     for name, program, step in (
@@ -88,7 +90,16 @@ def both(kernels: Kernels) -> Outcome:
                 f"{ACCESSES:,} accesses at random to {SET_MIB} MiB of files, or of memory, or by"
                 f" turns to {HALF_MIB} of each; an area of {AREA_MIB} MiB beside about"
                 f" {MEMORY_MIB} MiB. Avoided: by gcma, of the reads with none.",
-            )
+            ),
+            loads.swap_table(
+                "The same with tenants that are not written to swap",
+                measured,
+                (NONE, GCMA, *DIRTY),
+                "On a disk and with the classic LRU only, one random sequence each. gcma: the"
+                " default, write-through. The whole area may hold such tenants: they stay until"
+                " they are freed or swapped in, and files have what they leave.",
+                {"sectors": loads.sectors, "swap-ins": loads.swap_ins},
+            ),
         ],
         [],
         {"both-files": min(shares[FILES]), "both-memory": min(shares[MEMORY])},
