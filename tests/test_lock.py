@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import lock
+from lab import cli, evals, lock, paths, setup
 from lab.errors import LabError
 
 HOLDER = """
@@ -48,3 +48,17 @@ def test_a_killed_command_holds_nothing(tmp_path: Path) -> None:
     process.communicate()
     with lock.exclusive(tmp_path, "test"):
         assert (tmp_path / "lock").read_text() == "gcma test\n"
+
+
+def test_figures_are_read_while_another_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paths, "cache", lambda: tmp_path)
+    monkeypatch.setattr(evals, "latest", dict)
+    monkeypatch.setattr(setup, "install_packages", pytest.fail)
+    process = holder(tmp_path)
+    assert cli.main(["figures"]) == 0
+    assert "gcma" in capsys.readouterr().out
+    assert cli.main(["figures", "--run"]) == 1
+    assert "`gcma build prod` is running" in capsys.readouterr().err
+    process.communicate()

@@ -9,14 +9,15 @@ from lab.verbs import add_json, print_json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", action="store_true", help="take them all afresh")
+    # who only reads them needs nothing for himself
+    parser.add_argument("--run", dest="locked", action="store_true", help="take them all afresh")
     add_json(parser)
-    parser.set_defaults(function=run, locked=True)
+    parser.set_defaults(function=run)
 
 
 def run(args: argparse.Namespace) -> int:
     promises = figures.read()
-    if args.run:
+    if args.locked:
         setup.install_packages()
         for name in evals.EVALS:
             if any(promise.eval == name for promise in promises):
