@@ -683,7 +683,8 @@ core_initcall(rental_drain_init);
  * Wait a little, for the @times-th time. Each CPU has lists of pages on their way to the LRU, which
  * hold references. That they are drained is not waited for, nor does one CPU wait for another: a
  * busy one may not run a worker for long, but its lists are soon full and empty themselves. One
- * that has nothing in them, as an isolated one, is left alone.
+ * that has nothing in them, as an isolated one, is left alone, unless it has looked up buffers:
+ * see cpu_needs_drain().
  */
 static void rental_wait(unsigned int times)
 {
@@ -1101,10 +1102,22 @@ static bool rental_failed_lately(const struct rental *r)
 	return READ_ONCE(r->held_until) - jiffies - 1 < HZ / 10;
 }
 
-static void rental_remember(struct rental *r, unsigned long frame)
+static void rental_remember(struct rental *r, unsigned long frame, bool stuck)
 {
 	WRITE_ONCE(r->held, frame);
+	WRITE_ONCE(r->stuck, stuck);
 	WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+}
+
+/*
+ * How long a return waits without progress, in jiffies. Where the last one failed for a page that
+ * stays locked its storage hangs: so may pages in each of the ranges that cma_alloc() tries.
+ */
+static unsigned long rental_patience(const struct rental *r)
+{
+	bool hangs = rental_failed_lately(r) && READ_ONCE(r->stuck);
+
+	return msecs_to_jiffies(hangs ? RENTAL_RETURN_MS / 10 : RENTAL_RETURN_MS);
 }
 
 /*
@@ -1129,7 +1142,7 @@ static bool rental_still_held(struct rental *r, unsigned long start, unsigned lo
 			folio_put(folio);
 	}
 	if (held)
-		rental_remember(r, frame);
+		rental_remember(r, frame, READ_ONCE(r->stuck));
 	return held;
 }
 
@@ -1162,7 +1175,7 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 {
 	bool again = rental_failed_lately(r);
 	unsigned long max_held = msecs_to_jiffies(again ? RENTAL_PIN_MS / 10 : RENTAL_PIN_MS);
-	unsigned long max = msecs_to_jiffies(RENTAL_RETURN_MS), all_busy = 0, all_held = 0;
+	unsigned long max = rental_patience(r), all_busy = 0, all_held = 0;
 	unsigned long frame, held, since, waited;
 	unsigned int times, looks;
 	struct folio *folio;
@@ -1190,7 +1203,7 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 				if (!folio)
 					break;
 				rental_tell(r, folio, "held");
-				rental_remember(r, frame);
+				rental_remember(r, frame, false);
 				folio_put(folio);
 				return -EBUSY;
 			}
@@ -1398,6 +1411,7 @@ static unsigned long rental_nr_lent_in(struct rental *r, unsigned long start,
 static int rental_return(struct rental *r, unsigned long start, unsigned long end)
 {
 	unsigned long until, frame = start, left = end - start + 1, before;
+	unsigned long patience = rental_patience(r);
 	unsigned int times = 0, looks = 0;
 	struct folio *folio;
 	int ret;
@@ -1407,19 +1421,20 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 	if (!ret && READ_ONCE(r->scheme) == RENTAL_ADAPTIVE)
 		rental_activate(r, start, end);
 
-	until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
+	until = jiffies + patience;
 	while (!ret && !rental_vacate_range(r, start, end, until)) {
 		rental_forget_poisoned(r, start, end);
 		before = left;
 		left = rental_nr_lent_in(r, start, end);
 		if (left < before) {
-			until = jiffies + msecs_to_jiffies(RENTAL_RETURN_MS);
+			until = jiffies + patience;
 			looks = 0;
 		} else if (++looks > RENTAL_LOOKS && time_after(jiffies, until)) {
 			folio = rental_next(r, &frame, end);
 			if (folio) {
 				rental_tell(r, folio, "does not come home");
-				rental_remember(r, max(start, folio_pfn(folio) - r->cma->base_pfn));
+				rental_remember(r, max(start, folio_pfn(folio) - r->cma->base_pfn),
+						true);
 				folio_put(folio);
 			}
 			ret = -EBUSY;

@@ -46,6 +46,7 @@ struct rental_vain {
  * @nr_unevictable: lent pages on lists of unevictable ones
  * @held: frame for which a return failed, known until @held_until (jiffies)
  * @held_until: see there
+ * @stuck: it did not come home, and nobody was seen to hold it
  * @in_vain: files, by the hash of their address, whose writers waited in vain
  * @hand: where to look for the next idle frame
  * @scheme: see there
@@ -64,6 +65,7 @@ struct rental {
 	unsigned long hand;
 	unsigned long held;
 	unsigned long held_until;
+	bool stuck;
 	struct rental_vain in_vain[RENTAL_NR_VAIN];
 	enum rental_scheme scheme;
 	atomic_long_t nr_unevictable;

@@ -607,6 +607,35 @@ static void rental_test_stays_locked(struct kunit *test)
 	kunit_check(test);
 }
 
+/*
+ * Several of them, each in a range that cma_alloc() tries and none before it is in: others are not
+ * waited for as long as the first one.
+ */
+static void rental_test_stay_locked(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folios[4];
+	struct page *page;
+	u64 start;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(folios); i++) {
+		folios[i] = kunit_read(test, i, 0);
+		folio_lock(folios[i]);
+		folio_put(folios[i]);
+	}
+	kunit_fill(test, ARRAY_SIZE(folios), 50);
+	start = ktime_get_ns();
+	page = kunit_take(k, KUNIT_FRAMES - ARRAY_SIZE(folios));
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, 2 * NSEC_PER_MSEC * RENTAL_RETURN_MS);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES - ARRAY_SIZE(folios));
+	for (i = 0; i < ARRAY_SIZE(folios); i++)
+		folio_unlock(folios[i]);
+	kunit_check(test);
+}
+
 /* What a filesystem does not let go of is moved. */
 static void rental_test_not_released(struct kunit *test)
 {
@@ -1914,6 +1943,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_alone),
 	KUNIT_CASE(rental_test_locked_then_pin),
 	KUNIT_CASE(rental_test_stays_locked),
+	KUNIT_CASE(rental_test_stay_locked),
 	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
 #ifdef CONFIG_LRU_GEN
