@@ -720,6 +720,30 @@ static void rental_test_room_no_younger(struct kunit *test)
 }
 #endif
 
+/* Lent pages that are evicted, or passed over, are no cost of files beside anonymous memory. */
+static void rental_test_no_cost(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	int nid = rental_nid(k->r);
+	struct lruvec *lruvec = mem_cgroup_lruvec(NULL, NODE_DATA(nid));
+	long cost, evicted;
+
+	/* no room: they are evicted in their turn */
+	kunit_fill(test, 0, KUNIT_FRAMES);
+	cost = lruvec->file_cost;
+	try_to_free_pages(node_zonelist(nid, GFP_KERNEL), 0, GFP_KERNEL, NULL);
+	cost = (long)lruvec->file_cost - cost;
+	evicted = KUNIT_FRAMES - k->r->nr_lent;
+	kunit_info(test, "%ld pages of %lu were evicted, and cost %ld\n", evicted, KUNIT_FRAMES,
+		   cost);
+	/* generations are not weighed by it, and may be young */
+	if (!lru_gen_enabled())
+		KUNIT_EXPECT_GT(test, evicted, 0);
+	/* what is noted is halved when it is more than a quarter of what is left */
+	KUNIT_EXPECT_LT(test, cost, SWAP_CLUSTER_MAX / 4);
+	kunit_check(test);
+}
+
 /*
  * Pages are on lists though their zone manages none, as one that is nothing but an area: they are
  * found there. Generations do not ask.
@@ -1996,6 +2020,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_grows_old),
 #endif
 	KUNIT_CASE(rental_test_spared),
+	KUNIT_CASE(rental_test_no_cost),
 	{}
 };
 
