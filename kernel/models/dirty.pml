@@ -44,7 +44,7 @@
  * COMMIT                       __gcma_store_commit(), put_swap_folio()
  * ENTRY, THERE, AGAIN          gcma_dirty_claim()
  * FILL, CLEAN_ONE              gcma_dirty_load(), gcma_fill()
- * ADD                          add_to_swap_cache(), gcma_swap_drop()
+ * ADD                          add_to_swap_cache(), gcma_swap_added()
  * BITS, EVACUATE               gcma_revoke(), gcma_evacuate()
  * MOVE                         gcma_move_aside()
  * LEAVE_LOST                   gcma_leave_lost()
@@ -83,7 +83,7 @@
 #define LOAD_STAYS	23 /* mutant: gcma_dirty_load(): the tenant stays */
 #define LOAD_RELEASE	24 /* mutant: gcma_disown(): after the page was loaded */
 #define ADD_DROP	25 /* mutant: add_to_swap_cache(): drop the tenant */
-#define ADD_KEY		26 /* mutant: __gcma_swap_drop(): the frame's key */
+#define ADD_KEY		26 /* mutant: __gcma_swap_added(): the frame's key */
 #define MOVE_SAME	27 /* mutant: gcma_move_aside(): only if the slot has the entry */
 #define MOVE_LOCK	28 /* mutant: gcma_move_aside(): i_pages lock from that look on */
 #define MOVE_LATE	29 /* mutant: gcma_move_aside(): let go of it under the lock */
