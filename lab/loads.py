@@ -23,6 +23,7 @@ NO_GROUPS = "cgroup_disable=memory"
 SAMPLE_KIB = 64  # each sample has so much less memory than the one before
 # Variants of gcma whose tenants are not written to swap, and their swap policies
 DIRTY = {f"{GCMA}, {way}": way for way in workloads.WAYS}
+DIRTY_SWAP = "disk"  # what goes to zram is written through by all policies
 CLASSIC, GENERATIONS = "classic", "generations"
 SWITCH = "/sys/kernel/mm/lru_gen/enabled"
 REQUEST_MS = 0.02  # what a request takes a fast flash disk

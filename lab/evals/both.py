@@ -14,7 +14,6 @@ HALF_MIB = SET_MIB // 2
 SWAP_MIB = 2 * SET_MIB
 ACCESSES = 60_000
 VARIANTS = (NONE, MOVABLE, GCMA, MORE)
-DIRTY_SWAP = "disk"  # what goes to zram is written through by all policies
 FILES, MEMORY, BOTH = "files", "memory", "both"
 LOADS = tuple(
     Load(
@@ -28,7 +27,7 @@ LOADS = tuple(
         program=program,
         swap=swap,
         swap_mib=SWAP_MIB,
-        further=tuple(DIRTY) if swap == DIRTY_SWAP and name != FILES else (),
+        further=tuple(DIRTY) if swap == loads.DIRTY_SWAP and name != FILES else (),
     )
     for swap in workloads.SWAPS
     for name, program, step in (

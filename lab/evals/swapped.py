@@ -15,7 +15,6 @@ APPS = 11
 ACCESSES = 60_000
 VARIANTS = (NONE, MOVABLE, GCMA, MORE)
 # Policies of dirty tenants save writes to a disk; zram is written through by all of them
-DIRTY_SWAP = "disk"
 JOBS = {
     "uniform": f"uniform {SET_MIB} {{seed}} {ACCESSES}",
     "Zipf 1.1": f"zipf {SET_MIB} {{seed}} {ACCESSES}",
@@ -55,7 +54,7 @@ def _load(name: str, step: str, swap: str) -> Load:
         program="memory",
         swap=swap,
         swap_mib=SWAP_MIB,
-        further=tuple(DIRTY) if swap == DIRTY_SWAP else (),
+        further=tuple(DIRTY) if swap == loads.DIRTY_SWAP else (),
     )
 
 

@@ -188,7 +188,7 @@ static unsigned long swap_cached(void)
 
 /*
  * What was written at once is gone at once. Other pages stay in the swap cache until somebody
- * reclaims them after they were written; that nobody has to wait for it is not what is measured.
+ * reclaims them after they were written. The wait for that is no part of what is measured.
  */
 static void out(char *memory)
 {

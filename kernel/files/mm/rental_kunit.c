@@ -720,7 +720,10 @@ static void rental_test_room_no_younger(struct kunit *test)
 }
 #endif
 
-/* Lent pages that are evicted, or passed over, are no cost of files beside anonymous memory. */
+/*
+ * Lent pages that are evicted, or passed over, are no cost of files beside anonymous memory. This
+ * leaves others little to reclaim, and so comes last.
+ */
 static void rental_test_no_cost(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
