@@ -15,6 +15,9 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -397,10 +400,31 @@ bool prepare_faults(void)
 	return !access(MAKE_IT_FAIL, W_OK) && !mlockall(MCL_CURRENT);
 }
 
+#define RSEQ_AREA	32	/* bytes, and what is more comes in steps of as many */
+
+/*
+ * Whenever the kernel has preempted a thread it writes to what the C library registered with
+ * rseq(2) for it. That page is copied if the process has forked, and without memory for the copy
+ * the kernel sends SIGSEGV.
+ */
+static void leave_rseq(void)
+{
+#ifdef RSEQ_SIG
+	unsigned int size = (__rseq_size + RSEQ_AREA - 1) / RSEQ_AREA * RSEQ_AREA;
+
+	/* EINVAL: nor was it registered, as whoever made the thread had left it */
+	if (size && syscall(__NR_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, size,
+			    RSEQ_FLAG_UNREGISTER, RSEQ_SIG) && errno != EINVAL)
+		fail("rseq: %s", strerror(errno));
+#endif
+}
+
 void fail_allocations(bool on)
 {
-	if (make_it_fail < 0)
+	if (make_it_fail < 0) {
 		make_it_fail = MUST(open(MAKE_IT_FAIL, O_WRONLY | O_CLOEXEC));
+		leave_rseq();
+	}
 	MUST(pwrite(make_it_fail, on ? "1" : "0", 1, 0));
 }
 

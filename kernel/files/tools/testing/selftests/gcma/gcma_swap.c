@@ -1384,18 +1384,6 @@ static atomic_ulong checks, children;
 static unsigned long enough;
 static bool faults;	/* allocations fail now and then */
 
-/* Those of this thread, as long as it lives */
-static void fail_allocations_here(void)
-{
-	int fd;
-
-	if (!faults)
-		return;
-	fd = MUST(open("/proc/thread-self/make-it-fail", O_WRONLY | O_CLOEXEC));
-	MUST(write(fd, "1", 1));
-	close(fd);
-}
-
 /* What a thread knows of its part of the pages */
 struct part {
 	unsigned int first, nr;
@@ -1477,7 +1465,8 @@ static void *steps(void *arg)
 	unsigned int *versions = part.versions;
 	u64 rnd = self + 1;
 
-	fail_allocations_here();
+	if (faults)
+		fail_allocations(true);
 	for (unsigned long step = 0; atomic_load(&checks) < enough; step++) {
 		unsigned int i = part.first + random_below(&rnd, part.nr);
 		char *at = memory + i * page_size;
@@ -1509,6 +1498,9 @@ static void *steps(void *arg)
 	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(part.children); i++)
 		child_ends(&part.children[i]);
+	/* or who waits for the thread is not told of its end: the kernel writes that, too */
+	if (faults)
+		fail_allocations(false);
 	return NULL;
 }
 
@@ -1520,7 +1512,8 @@ static void primaries(void)
 
 	need_area(&area);
 	heap = area_heap(&area);
-	fail_allocations_here();
+	if (faults)
+		fail_allocations(true);
 	for (;;) {
 		buffer = heap_alloc(heap, (1 + random_below(&rnd, area.pages / 2)) * page_size);
 		usleep(random_below(&rnd, 2000));
