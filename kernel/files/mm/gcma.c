@@ -343,6 +343,7 @@ void gcma_put(struct gcma *g, u32 frame, enum vm_event_item what)
 	if (dirty)
 		gcma_dirty_clear(g, frame);
 	scoped_guard(spinlock_irqsave, &g->lock) {
+		VM_WARN_ON_ONCE(!(atomic_read(&f->word) & GCMA_OWNER));
 		list = gcma_list_of(atomic_read(&f->word));
 		if (what == GCMA_loads)
 			gcma_note_hit(g, list);
@@ -982,9 +983,10 @@ static void *gcma_latest(void *entry, u32 *later, bool *file)
 	/*
 	 * A store that came across a frame that a primary has made it a free one, and left it as
 	 * it was. It is lent to others only after its bit, which is looked at now, was cleared.
+	 * But what an owner gave back, or has just taken, remembers other copies.
 	 */
 	if ((word & GCMA_STATE_MASK) == GCMA_FREE && !*later)
-		there = gcma_revoked(g, frame);
+		there = gcma_revoked(g, frame) && !gcma_is_tenant(shadow);
 	return there && atomic_read(&f->word) == word ? shadow : NULL;
 }
 

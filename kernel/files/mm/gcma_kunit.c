@@ -1655,6 +1655,7 @@ static void __init gcma_test_two_readers_large(struct kunit *test)
 	struct gcma_kunit *k = test->priv;
 	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
 	struct folio *folio;
+	unsigned int i;
 
 	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
 		kunit_skip(test, "no large folios");
@@ -1670,6 +1671,14 @@ static void __init gcma_test_two_readers_large(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 0);
 	KUNIT_EXPECT_EQ(test, kunit_tenants(k), 0);
 	kunit_expect_new(test, index + 5);
+	/* what they remember of each other is no shadow when a primary has them */
+	for (i = 0; i < 5; i++) {
+		unsigned long frame = kunit_frame(k, index + i);
+
+		kunit_take(k, frame, 1);
+		KUNIT_EXPECT_NULL(test, gcma_shadow(kunit_slot(k, index + i), true));
+		kunit_release(k, frame, 1);
+	}
 	kunit_check_settled(test);
 }
 
@@ -1937,6 +1946,43 @@ static void __init gcma_test_take_after_fill(struct kunit *test)
 	kunit_evict(k, index, 1);
 	kunit_open(k, KUNIT_FILLED, kunit_take_release);
 	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	kunit_check_settled(test);
+}
+
+/* The first pages of a large folio, of which the last two are filled */
+static void kunit_take_folio(struct gcma_kunit *k, unsigned long frame)
+{
+	pgoff_t index;
+
+	for (index = k->index - 2; index < k->index + 2; index++)
+		kunit_take(k, kunit_frame(k, index), 1);
+}
+
+/* LOADING, some are copied, the others taken: all that were owned are given back, once. */
+static void __init gcma_test_take_while_loading_large(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	unsigned long frames[4];
+	struct folio *folio;
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, kunit_add_large(k, index, 2, 1)));
+	for (i = 0; i < ARRAY_SIZE(frames); i++)
+		frames[i] = kunit_frame(k, index + i);
+	k->index = index + 2;
+	kunit_open(k, KUNIT_FILLED, kunit_take_folio);
+	folio = kunit_add_large(k, index, 2, 2);
+	KUNIT_EXPECT_EQ(test, k->window, KUNIT_CLOSED);
+	k->index = index;
+	KUNIT_EXPECT_TRUE(test, kunit_filled(folio, 2));
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_revoked), 1);
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_dropped), 3);
+	for (i = 0; i < ARRAY_SIZE(frames); i++)
+		kunit_release(k, frames[i], 1);
 	kunit_check_settled(test);
 }
 
@@ -3805,6 +3851,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_store_while_scrubbing),
 	KUNIT_CASE(gcma_test_scrub_in_batches),
 	KUNIT_CASE(gcma_test_take_after_fill),
+	KUNIT_CASE(gcma_test_take_while_loading_large),
 	KUNIT_CASE(gcma_test_scrub_while_loading),
 	KUNIT_CASE(gcma_test_put_while_taken),
 	KUNIT_CASE(gcma_test_owned_while_loading),
