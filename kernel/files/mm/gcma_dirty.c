@@ -619,18 +619,21 @@ static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
 static void gcma_write_back(struct gcma *g, struct folio *folio)
 {
 	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE };
+	swp_entry_t slot = folio->swap;
 
 	if (!folio_clear_dirty_for_io(folio)) {
 		folio_unlock(folio);
 		return;
 	}
 	folio_set_reclaim(folio);
-	gcma_count(g, GCMA_written_back, 1);
-	trace_gcma_write_back(swap_address_space(folio->swap), swap_cache_index(folio->swap),
-			      folio_pfn(folio));
-	/* Else it unlocks it. */
-	if (swap_writepage(&folio->page, &wbc) == AOP_WRITEPAGE_ACTIVATE)
+	if (swap_writepage(&folio->page, &wbc) == AOP_WRITEPAGE_ACTIVATE) {
+		/* Its group has swap for zswap only: it is dirty again. */
 		folio_unlock(folio);
+	} else {
+		gcma_count(g, GCMA_written_back, 1);
+		trace_gcma_write_back(swap_address_space(slot), swap_cache_index(slot),
+				      folio_pfn(folio));
+	}
 	if (!folio_test_writeback(folio))
 		folio_clear_reclaim(folio);
 }
@@ -728,7 +731,8 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	struct address_space *mapping = swap_address_space(slot);
 	pgoff_t index = swap_cache_index(slot);
 	gfp_t gfp = GFP_HIGHUSER_MOVABLE | __GFP_NORETRY | __GFP_NOMEMALLOC;
-	bool write = policy == GCMA_WRITE_BACK &&
+	/* To zswap pages are given by reclaim only: it charges their groups, by all means. */
+	bool write = policy == GCMA_WRITE_BACK && !zswap_is_enabled() &&
 		     gfp_has_io_fs(current_gfp_context(GFP_KERNEL) & gfp_allowed_mask);
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;

@@ -2874,6 +2874,27 @@ static void zswap_comes_and_goes(void)
 	zswap_use(true);
 }
 
+/* To zswap nothing is written that a primary is in the way of: they are put back. */
+static void zswap_before_a_primary(void)
+{
+	unsigned long back, out;
+
+	need_swap();
+	zswap_full(false);
+	zswap_use(false);
+	swapped_dirty(1);
+	zswap_use(true);
+	back = counter("put_back");
+	out = vm_event("zswpout");
+	take(true);
+	back = counter("put_back") - back;
+	out = vm_event("zswpout") - out;
+	if (back < nearly(pages) || out > pages / 16)
+		fail("%lu pages were put back, zswap got %lu", back, out);
+	give_back();
+	memory_check();
+}
+
 /* Some were written before a primary came, the others are in memory, or were written for it. */
 static void unreadable_in_part(void)
 {
@@ -3330,6 +3351,11 @@ static const struct test zswap_dirty_tests[] = {
 	{}
 };
 
+static const struct test zswap_back_tests[] = {
+	{ zswap_before_a_primary, ANY | SINGLE, NEED_STORES, "are put back, not given to zswap" },
+	{}
+};
+
 static const struct test failing_dirty_tests[] = {
 	{ unread, ANY | SINGLE, NEED_LOADS, "in the area are not read" },
 	{ unwritable_before_a_primary, ANY | SINGLE, NEED_LOADS,
@@ -3433,6 +3459,8 @@ static const struct device {
 	{ "zswap", zswap_begin, zswap_end, ANY | SINGLE, NULL, { zswap_tests } },
 	{ "zswap, put-back", zswap_begin, zswap_end, ANY | SINGLE, PUT_BACK,
 	  { zswap_dirty_tests } },
+	{ "zswap, write-back", zswap_begin, zswap_end, ANY | SINGLE, WRITE_BACK,
+	  { zswap_back_tests } },
 	{ "a failing disk", failing_begin, failing_end, ANY | SINGLE, NULL, { failing_tests } },
 	{ "a failing disk, write-back", failing_begin, failing_end, ANY | SINGLE, WRITE_BACK,
 	  { failing_dirty_tests } },
