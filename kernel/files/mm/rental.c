@@ -81,6 +81,9 @@ static inline bool camc_keeps_color(unsigned long pfn) { return false; }
 /* A page is not held because of few looks, however much time is between them. */
 #define RENTAL_LOOKS		8
 
+/* The index, as it is remembered, of a page that reclaim has evicted and not yet freed */
+#define RENTAL_FROZEN		ULONG_MAX
+
 /* Runs of idle frames looked at for a large folio, with interrupts off */
 #define RENTAL_RUNS		64
 
@@ -1102,11 +1105,23 @@ static bool rental_failed_lately(const struct rental *r)
 	return READ_ONCE(r->held_until) - jiffies - 1 < HZ / 10;
 }
 
-static void rental_remember(struct rental *r, unsigned long frame, bool stuck)
+/* Of which page: the frame may be somebody else's when it is asked for. */
+static void rental_remember(struct rental *r, unsigned long frame, const struct folio *folio,
+			    bool stuck)
 {
 	WRITE_ONCE(r->held, frame);
+	WRITE_ONCE(r->held_mapping, folio ? READ_ONCE(folio->mapping) : NULL);
+	WRITE_ONCE(r->held_index, folio ? folio->index : RENTAL_FROZEN);
 	WRITE_ONCE(r->stuck, stuck);
 	WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+}
+
+static bool rental_remembered(const struct rental *r, const struct folio *folio)
+{
+	if (!folio)
+		return READ_ONCE(r->held_index) == RENTAL_FROZEN;
+	return READ_ONCE(r->held_mapping) == READ_ONCE(folio->mapping) &&
+	       READ_ONCE(r->held_index) == folio->index;
 }
 
 /*
@@ -1118,32 +1133,6 @@ static unsigned long rental_patience(const struct rental *r)
 	bool hangs = rental_failed_lately(r) && READ_ONCE(r->stuck);
 
 	return msecs_to_jiffies(hangs ? RENTAL_RETURN_MS / 10 : RENTAL_RETURN_MS);
-}
-
-/*
- * Is the page still held, or locked, because of which a return just failed? cma_alloc() tries
- * many ranges.
- */
-static bool rental_still_held(struct rental *r, unsigned long start, unsigned long end)
-{
-	unsigned long frame = READ_ONCE(r->held);
-	unsigned int times;
-	struct folio *folio;
-	bool held = true;
-
-	if (frame < start || frame >= end)
-		return false;
-	for (times = 0; held && times < 10; times++) {
-		if (times)
-			rental_wait(times);
-		folio = rental_get(r, frame);
-		held = folio && (folio_test_locked(folio) || rental_held(folio, 1));
-		if (folio)
-			folio_put(folio);
-	}
-	if (held)
-		rental_remember(r, frame, READ_ONCE(r->stuck));
-	return held;
 }
 
 /* Lent just now, to somebody who waits for his group's memory before it is in the page cache? */
@@ -1180,8 +1169,6 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 	unsigned int times, looks;
 	struct folio *folio;
 
-	if (again && rental_still_held(r, start, end))
-		return -EBUSY;
 	for (frame = start; frame < end; frame++) {
 		if (!(frame % 1024))
 			cond_resched();
@@ -1197,22 +1184,25 @@ static int rental_find_pins(struct rental *r, unsigned long start, unsigned long
 
 			folio_put(folio);
 			folio = NULL;
-			looks = busy ? 0 : looks + 1;
+			looks += !busy;
+			since = jiffies;
 			if (late && (busy || looks > RENTAL_LOOKS)) {
 				folio = locked ? NULL : rental_pinned(r, frame);
-				if (!folio)
+				if (folio) {
+					rental_tell(r, folio, "held");
+					rental_remember(r, frame, folio, busy);
+					folio_put(folio);
+					return -EBUSY;
+				}
+				/* it is locked, or nobody has it */
+				if (++all_busy > max)
 					break;
-				rental_tell(r, folio, "held");
-				rental_remember(r, frame, false);
-				folio_put(folio);
-				return -EBUSY;
+				busy = true;
 			}
-			since = jiffies;
 			rental_wait(locked ? 0 : ++times);
 			waited = min(jiffies - since, max(max_held / RENTAL_LOOKS, 1UL));
 			if (busy) {
 				all_busy += waited;
-				held = 0;
 			} else {
 				all_held += waited;
 				held += waited;
@@ -1359,14 +1349,15 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 					     folio_has_private(folio));
 			folio_unlock(folio);
 		}
-		moved = stays && rental_migrate(folio, &nr_moved);
-		rental_count(r, RENTAL_moved_out, nr_moved);
 		if (!stays && !dropped)
 			folio_put(folio);
 		else if (dropped && folio_batch_add(&batch, folio))
 			continue;
 		try_to_unmap_flush();
 		folios_put(&batch);
+		/* memory may be reclaimed for it: who else has a part of a large folio waits */
+		moved = stays && rental_migrate(folio, &nr_moved);
+		rental_count(r, RENTAL_moved_out, nr_moved);
 		cond_resched();
 		if (stays && !moved && time_after(jiffies, until))
 			break;
@@ -1408,16 +1399,75 @@ static unsigned long rental_nr_lent_in(struct rental *r, unsigned long start,
 	return nr;
 }
 
+/* Held, or locked, and not by who is only about to put it into the page cache */
+static bool rental_in_hands(const struct folio *folio)
+{
+	return !rental_on_its_way(folio) && (folio_test_locked(folio) || rental_held(folio, 1));
+}
+
+/*
+ * Is the page because of which a return just failed still there, and held, locked, or not to be
+ * brought home? cma_alloc() tries many ranges.
+ */
+static bool rental_still_held(struct rental *r, unsigned long start, unsigned long end)
+{
+	unsigned long frame = READ_ONCE(r->held);
+	bool stuck = READ_ONCE(r->stuck), held = true;
+	unsigned long since;
+	unsigned int times;
+	struct folio *folio;
+
+	if (!rental_failed_lately(r) || frame < start || frame >= end)
+		return false;
+	for (times = 0; held && times < 10; times++) {
+		if (times)
+			rental_wait(times);
+		folio = rental_get(r, frame);
+		held = rental_remembered(r, folio) && (stuck || (folio && rental_in_hands(folio)));
+		if (folio)
+			folio_put(folio);
+		if (held && stuck) {
+			since = jiffies;
+			held = !rental_vacate_range(r, frame, frame + 1, since);
+			/* memory was reclaimed for it, in vain */
+			if (jiffies - since > 1)
+				break;
+		}
+	}
+	if (held)
+		WRITE_ONCE(r->held_until, jiffies + HZ / 10);
+	return held;
+}
+
+/* Nothing came home for long: tell of the first page, and remember it. */
+static void rental_give_up(struct rental *r, unsigned long start, unsigned long end)
+{
+	unsigned long frame = start;
+	struct folio *folio = rental_next(r, &frame, end);
+
+	frame = folio ? max(start, folio_pfn(folio) - r->cma->base_pfn) :
+			find_next_bit(r->lent, end, start);
+	if (frame >= end)
+		return;
+	rental_remember(r, frame, folio, true);
+	if (folio) {
+		rental_tell(r, folio, "does not come home");
+		folio_put(folio);
+	} else {
+		pr_warn_ratelimited("%s: not returned: page %#lx, evicted and not free yet\n",
+				    r->cma->name, r->cma->base_pfn + frame);
+	}
+}
+
 static int rental_return(struct rental *r, unsigned long start, unsigned long end)
 {
-	unsigned long until, frame = start, left = end - start + 1, before;
+	unsigned long until, left = end - start + 1, before;
 	unsigned long patience = rental_patience(r);
 	unsigned int times = 0, looks = 0;
-	struct folio *folio;
 	int ret;
 
 	rental_forget_poisoned(r, start, end);
-	ret = rental_find_pins(r, start, end);
+	ret = rental_still_held(r, start, end) ? -EBUSY : rental_find_pins(r, start, end);
 	if (!ret && READ_ONCE(r->scheme) == RENTAL_ADAPTIVE)
 		rental_activate(r, start, end);
 
@@ -1430,13 +1480,7 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 			until = jiffies + patience;
 			looks = 0;
 		} else if (++looks > RENTAL_LOOKS && time_after(jiffies, until)) {
-			folio = rental_next(r, &frame, end);
-			if (folio) {
-				rental_tell(r, folio, "does not come home");
-				rental_remember(r, max(start, folio_pfn(folio) - r->cma->base_pfn),
-						true);
-				folio_put(folio);
-			}
+			rental_give_up(r, start, end);
 			ret = -EBUSY;
 		} else {
 			rental_wait(++times);

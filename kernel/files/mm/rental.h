@@ -46,6 +46,8 @@ struct rental_vain {
  * @nr_unevictable: lent pages on lists of unevictable ones
  * @held: frame for which a return failed, known until @held_until (jiffies)
  * @held_until: see there
+ * @held_mapping: whose page it had, to be compared only
+ * @held_index: which; %RENTAL_FROZEN if it was out of the page cache and not free yet
  * @stuck: it did not come home, and nobody was seen to hold it
  * @in_vain: files, by the hash of their address, whose writers waited in vain
  * @hand: where to look for the next idle frame
@@ -65,6 +67,8 @@ struct rental {
 	unsigned long hand;
 	unsigned long held;
 	unsigned long held_until;
+	const void *held_mapping;
+	pgoff_t held_index;
 	bool stuck;
 	struct rental_vain in_vain[RENTAL_NR_VAIN];
 	enum rental_scheme scheme;

@@ -636,6 +636,121 @@ static void rental_test_stay_locked(struct kunit *test)
 	kunit_check(test);
 }
 
+/* One that is written back for so long is waited for once, too, and pages are lost for it once. */
+static void rental_test_stays_written(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	unsigned long ranges = 17, count = KUNIT_FRAMES - ranges + 1;
+	struct folio *folio;
+
+	kunit_fill(test, 0, KUNIT_FRAMES / 2);
+	folio = kunit_read(test, KUNIT_FRAMES / 2, 0);
+	kunit_fill(test, KUNIT_FRAMES / 2 + 1, KUNIT_FRAMES / 2 - 1);
+	atomic_long_inc(&k->r->dirtied);
+	folio_lock(folio);
+	set_bit(PG_writeback, &folio->flags);
+	folio_unlock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_NULL(test, kunit_take(k, count));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_busy), ranges);
+	/* of the first range; of all of them if a CPU was away for long now and then */
+	KUNIT_EXPECT_LT(test, kunit_counter(k, RENTAL_discarded), KUNIT_FRAMES - 1);
+	folio_lock(folio);
+	clear_bit(PG_writeback, &folio->flags);
+	folio_unlock(folio);
+	kunit_check(test);
+}
+
+/* Reclaim has taken it out of the page cache, and does not free it while it waits for others. */
+static void rental_test_stays_frozen(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+	bool frozen;
+	u64 start;
+
+	kunit_fill(test, 1, 50);
+	folio_lock(folio);
+	filemap_remove_folio(folio);
+	folio_unlock(folio);
+	frozen = folio_ref_freeze(folio, 1);
+	KUNIT_EXPECT_TRUE(test, frozen);
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 50);
+	kunit_fill(test, 1, 50);
+	start = ktime_get_ns();
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_PIN_MS);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 50);
+	if (frozen)
+		folio_ref_unfreeze(folio, 1);
+	folio_put(folio);
+	kunit_check(test);
+}
+
+/* What is remembered is the page, not who has its frame next, and is only being read. */
+static void rental_test_next_in_frame(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	struct page *page;
+
+	kunit_fill(test, 0, KUNIT_FRAMES - 1);
+	folio = kunit_read(test, KUNIT_FRAMES - 1, 0);
+	lru_add_drain_all();
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	folio_lock(folio);
+	filemap_remove_folio(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_ASSERT_TRUE(test, kunit_ours(k, folio));
+	KUNIT_ASSERT_EQ(test, filemap_add_folio(kunit_mapping(k), folio, KUNIT_FRAMES,
+						GFP_KERNEL), 0);
+	folio_put(folio);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(kunit_unlock, folio, "rental-kunit")));
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	msleep(page ? 0 : 2 * RENTAL_PIN_MS); /* until it is unlocked */
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	kunit_check(test);
+}
+
+/* Locks a folio half of the time. */
+static int kunit_touch(void *folio)
+{
+	while (!kthread_should_stop()) {
+		folio_lock(folio);
+		usleep_range(500, 1000);
+		folio_unlock(folio);
+		usleep_range(500, 1000);
+	}
+	return 0;
+}
+
+/* One that is held is found before a page is lost, though others lock it again and again. */
+static void rental_test_pin_touched(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct task_struct *other;
+	struct folio *pinned;
+	u64 start;
+
+	kunit_fill(test, 0, 50);
+	pinned = kunit_read(test, 50, 0);
+	lru_add_drain_all();
+	other = kthread_run(kunit_touch, pinned, "rental-kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	start = ktime_get_ns();
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES));
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_RETURN_MS);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_discarded), 0);
+	kthread_stop(other);
+	folio_put(pinned);
+	kunit_check(test);
+}
+
 /* What a filesystem does not let go of is moved. */
 static void rental_test_not_released(struct kunit *test)
 {
@@ -1971,6 +2086,10 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_locked_then_pin),
 	KUNIT_CASE(rental_test_stays_locked),
 	KUNIT_CASE(rental_test_stay_locked),
+	KUNIT_CASE(rental_test_stays_written),
+	KUNIT_CASE(rental_test_stays_frozen),
+	KUNIT_CASE(rental_test_next_in_frame),
+	KUNIT_CASE(rental_test_pin_touched),
 	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
 #ifdef CONFIG_LRU_GEN
