@@ -2161,6 +2161,64 @@ static void test_cut_off_f2fs(void)
 	cut_off_on(make_f2fs());
 }
 
+/* Are the pages of @buf in the file, from @behind on? */
+static bool file_has(int fd, const char *buf, size_t size, off_t behind)
+{
+	char *at = room(page);
+	bool same = true;
+
+	for (size_t of = 0; of < size; of += page) {
+		EXPECT(pread(fd, at, page, behind + of) == (ssize_t)page);
+		same &= load(at) == load(buf + of);
+	}
+	munmap(at, page);
+	return same;
+}
+
+/* Who has 2 MiB of his color left makes room at the beginning of a file, or takes it away. */
+static int move_at_the_end(int fd, int mode)
+{
+	char *at = room(MIB(1024));
+	int ret;
+
+	set_auto(1, CAMC_STRICT);
+	touch_to_the_end(at, MIB(1024));
+	signal(SIGBUS, SIG_DFL);
+	munmap(at, MIB(2));
+	ret = fallocate(fd, mode, 0, MIB(1));
+	clear_colors();
+	munmap(at + MIB(2), MIB(1022));
+	return ret;
+}
+
+/*
+ * What fallocate() moves passes through the page cache, where each block needs two pages. Without
+ * one for the second half the first would stay where it was moved to.
+ */
+static void test_moved_f2fs(void)
+{
+	int disk = make_f2fs(), fd;
+	char *buf = room(MIB(6));
+
+	touch(buf, MIB(6));
+	fd = MUST(open(TREE "/data", O_RDWR | O_CREAT, 0600));
+	EXPECT(write(fd, buf, MIB(6)) == MIB(6));
+	close(fd);
+	/* those that are in the last checkpoint are moved one by one */
+	mount_again(disk, "f2fs");
+	fd = MUST(open(TREE "/data", O_RDWR));
+	EXPECT(!move_at_the_end(fd, FALLOC_FL_INSERT_RANGE));
+	EXPECT(file_has(fd, buf, MIB(6), MIB(1)));
+	close(fd);
+	mount_again(disk, "f2fs");
+	fd = MUST(open(TREE "/data", O_RDWR));
+	EXPECT(!move_at_the_end(fd, FALLOC_FL_COLLAPSE_RANGE));
+	EXPECT(file_has(fd, buf, MIB(6), 0));
+	close(fd);
+	remove_tree(disk);
+	munmap(buf, MIB(6));
+}
+
 /*
  * Garbage of f2fs is collected by whoever writes when there is little free: what it moves is read
  * into memory, but no color is needed for that. Without a page for any block of a section this is
@@ -3977,6 +4035,7 @@ static const struct {
 	{ test_cut_off, "what is cut off a file of ext4 does not come back" },
 	{ test_cut_off_f2fs, "what is cut off a file of f2fs does not come back" },
 	{ test_cut_off_swapped, "what is cut off a swapped file does not come back" },
+	{ test_moved_f2fs, "what is moved within a file of f2fs is moved as a whole" },
 	{ test_garbage, "who has used up his colors can collect garbage of f2fs" },
 	{ test_spill_blocks, "no color is taken for blocks of ext4" },
 	{ test_read_ahead, "no color is taken for what is read ahead" },
