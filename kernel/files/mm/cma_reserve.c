@@ -205,7 +205,7 @@ static bool cma_idle(struct page *page)
 {
 	struct page *head = compound_head(page);
 
-	if (PageHWPoison(page) || page_count(head) != 1)
+	if (page_count(head) != 1)
 		return false;
 	/*
 	 * A compound page may be of several bits, and those be looked at side by side, by its
@@ -222,20 +222,17 @@ static bool cma_idle(struct page *page)
 			return false;
 		}
 		cma_unmake_compound(head, compound_nr(head));
-	} else {
+	} else if (!PageHWPoison(page)) {
 		cma_reset_page(page);
 	}
-	return true;
+	return !PageHWPoison(page);
 }
 
 /* Keep a bit whose pages are still in use. */
 static void cma_quarantine(struct cma *cma, unsigned long bit)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&cma->lock, flags);
-	set_bit(bit, cma->reserve->quarantine);
-	spin_unlock_irqrestore(&cma->lock, flags);
+	scoped_guard(spinlock_irqsave, &cma->lock)
+		set_bit(bit, cma->reserve->quarantine);
 	trace_cma_reserve_quarantine(cma->name, cma->base_pfn + (bit << cma->order_per_bit),
 				     1UL << cma->order_per_bit);
 }
@@ -289,7 +286,8 @@ static void cma_quarantine_work(struct work_struct *work)
 		cma_settle(cma, bit, bit + 1);
 		pfn = cma->base_pfn + (bit << cma->order_per_bit);
 		again |= test_bit(bit, r->quarantine) &&
-			 !cma_poisoned(pfn, 1UL << cma->order_per_bit);
+			 (PageCompound(pfn_to_page(pfn)) ||
+			  !cma_poisoned(pfn, 1UL << cma->order_per_bit));
 	}
 	if (again)
 		schedule_delayed_work(&r->work, CMA_QUARANTINE_DELAY);

@@ -318,6 +318,46 @@ static void __init cma_test_compound(struct kunit *test)
 	}
 }
 
+/* A huge page of one bit that fails is none any more, as soon as nobody has it. */
+static void __init cma_test_compound_poison(struct kunit *test)
+{
+	struct cma_kunit *k = test->priv;
+	struct folio *folio;
+	unsigned long i, ram;
+
+	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
+		kunit_skip(test, "needs CONFIG_MEMORY_FAILURE");
+
+	wait_for_initramfs();
+	ram = totalram_pages();
+	k->cma.order_per_bit = 3;
+	for (i = 0; i < 2; i++) {
+		folio = cma_alloc_folio(&k->cma, 3, GFP_KERNEL | __GFP_COMP);
+		KUNIT_ASSERT_NOT_NULL(test, folio);
+		SetPageHWPoison(folio_page(folio, i));
+		atomic_long_inc(&num_poisoned_pages);
+		if (i)
+			folio_get(folio);
+		cma_release(&k->cma, &folio->page, 8);
+		kunit_run_quarantine_work(k);
+		if (i) {
+			/* longer than the work waits */
+			KUNIT_EXPECT_TRUE(test, delayed_work_pending(&k->cma.reserve->work));
+			folio_put(folio);
+			kunit_run_quarantine_work(k);
+		}
+		KUNIT_EXPECT_EQ(test, totalram_pages(), ram);
+		KUNIT_EXPECT_FALSE(test, PageCompound(folio_page(folio, 1)));
+		KUNIT_EXPECT_EQ(test, kunit_quarantined(k), 1);
+		KUNIT_EXPECT_FALSE(test, delayed_work_pending(&k->cma.reserve->work));
+
+		ClearPageHWPoison(folio_page(folio, i));
+		atomic_long_dec(&num_poisoned_pages);
+		kunit_run_quarantine_work(k);
+		KUNIT_EXPECT_TRUE(test, bitmap_empty(k->cma.bitmap, KUNIT_PAGES / 8));
+	}
+}
+
 /* One bit for four pages: what is not asked for is not lent either. */
 static void __init cma_test_order_per_bit(struct kunit *test)
 {
@@ -562,6 +602,7 @@ static struct kunit_case __refdata cma_kunit_cases[] = {
 	KUNIT_CASE(cma_test_compound),
 	KUNIT_CASE(cma_test_order_per_bit),
 	KUNIT_CASE(cma_test_alloc_poison),
+	KUNIT_CASE(cma_test_compound_poison),
 	KUNIT_CASE(cma_test_offline),
 	KUNIT_CASE_PARAM(cma_test_choice, kunit_choice_gen_params),
 	KUNIT_CASE(cma_test_set_policy),
