@@ -588,7 +588,7 @@ static __always_inline enum vm_event_item
 gcma_refusal(const struct address_space *mapping, struct folio *folio, pgoff_t index,
 	     unsigned int nr, bool swap)
 {
-	if (!mapping_tenants(mapping))
+	if (!mapping_keeps_tenants(mapping))
 		return GCMA_refused_fs;
 	if ((nr > 1U << GCMA_MAX_ORDER && !swap) ||
 	    mapping_min_folio_order(mapping) || index > U32_MAX)
@@ -1080,7 +1080,9 @@ static void gcma_miss_large(struct address_space *mapping, struct folio *folio, 
 void *__gcma_load_begin(struct address_space *mapping, struct folio *folio,
 			pgoff_t index, gfp_t gfp, const void *hint)
 {
-	bool over = hint == GCMA_OVER, absent = hint == GCMA_ABSENT, file;
+	/* What failed to be written may have become a tenant before that was noted. */
+	bool over = hint == GCMA_OVER || READ_ONCE(mapping->wb_err);
+	bool absent = hint == GCMA_ABSENT, file;
 	unsigned long nr = folio_nr_pages(folio), i = index;
 	void *entry, *own, *filled = NULL, *shadow = NULL;
 	u32 later;

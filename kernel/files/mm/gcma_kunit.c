@@ -2996,6 +2996,41 @@ static void __init gcma_test_refused_fs(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
 }
 
+/* Writes that nobody invalidates after; and a file that goes, or on f2fs only its content. */
+static void __init gcma_test_refused_ended(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	mapping_end_tenants(mapping);
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_fs));
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
+	mapping_set_tenants(mapping);
+	KUNIT_EXPECT_TRUE(test, kunit_evict(k, kunit_index(k, GCMA_FOLLOW), 1));
+
+	set_bit(AS_EXITING, &mapping->flags);
+	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_fs));
+	clear_bit(AS_EXITING, &mapping->flags);
+}
+
+/* An invalidation that waits, and fails for the folio */
+static void __init gcma_test_invalidate_busy(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct folio *folio = kunit_read(k, index, 1);
+
+	/* as with a buffer that somebody holds */
+	set_bit(PG_dirty, &folio->flags);
+	KUNIT_EXPECT_EQ(test, invalidate_inode_pages2_range(&k->inode.i_data, index, index),
+			-EBUSY);
+	clear_bit(PG_dirty, &folio->flags);
+	KUNIT_EXPECT_TRUE(test, kunit_reclaim(k, folio));
+	KUNIT_EXPECT_TRUE(test, kunit_is_shadow(k, index));
+}
+
 static void __init gcma_test_refused_private(struct kunit *test)
 {
 	struct gcma_kunit *k = test->priv;
@@ -3025,6 +3060,19 @@ static void __init gcma_test_refused_failed(struct kunit *test)
 	mapping_set_error(&k->inode.i_data, -EIO);
 	KUNIT_EXPECT_TRUE(test, kunit_refused(k, GCMA_refused_failed));
 	k->inode.i_data.wb_err = 0;
+}
+
+/* The error is noted when the page was evicted already. */
+static void __init gcma_test_failed_later(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	mapping_set_error(&k->inode.i_data, -EIO);
+	KUNIT_EXPECT_FALSE(test, kunit_load(k, index, 1));
+	k->inode.i_data.wb_err = 0;
+	KUNIT_EXPECT_EQ(test, gcma_counter(k->g, GCMA_loads), 0);
 }
 
 static void __init gcma_test_refused_large(struct kunit *test)
@@ -3881,6 +3929,9 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_node_pages),
 #endif
 	KUNIT_CASE(gcma_test_refused_fs),
+	KUNIT_CASE(gcma_test_refused_ended),
+	KUNIT_CASE(gcma_test_invalidate_busy),
+	KUNIT_CASE(gcma_test_failed_later),
 	KUNIT_CASE(gcma_test_refused_private),
 	KUNIT_CASE(gcma_test_refused_partial),
 	KUNIT_CASE(gcma_test_refused_failed),

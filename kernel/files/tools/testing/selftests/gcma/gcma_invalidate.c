@@ -181,26 +181,33 @@ static void direct_append(void)
 	subject_check(&s);
 }
 
-static void async_direct_write(void)
+/* All of it, past the page cache, and wait for the end */
+static void subject_write_async(struct subject *s)
 {
 	struct iocb iocb = { 0 }, *iocbs = &iocb;
 	aio_context_t context = 0;
 	struct io_event event;
-	struct subject s;
 
-	subject_new(&s, 4);
 	if (syscall(SYS_io_setup, 1, &context))
 		lack("aio", "io_setup: %s", strerror(errno));
-	subject_stamp(&s, 0, BYTES, 2);
-	memcpy(s.got, s.model, BYTES);
+	subject_stamp(s, 0, BYTES, 2);
+	memcpy(s->got, s->model, BYTES);
 	iocb.aio_lio_opcode = IOCB_CMD_PWRITE;
-	iocb.aio_fildes = subject_direct(&s);
-	iocb.aio_buf = (uintptr_t)s.got;
+	iocb.aio_fildes = subject_direct(s);
+	iocb.aio_buf = (uintptr_t)s->got;
 	iocb.aio_nbytes = BYTES;
 	MUST(syscall(SYS_io_submit, context, 1, &iocbs));
 	MUST(syscall(SYS_io_getevents, context, 1, 1, &event, NULL));
 	if (event.res != (long long)BYTES)
 		fail("the write returned %lld", (long long)event.res);
+}
+
+static void async_direct_write(void)
+{
+	struct subject s;
+
+	subject_new(&s, 4);
+	subject_write_async(&s);
 	subject_check(&s);
 }
 
@@ -858,6 +865,23 @@ static void device_direct_write(void)
 	device_check(&s);
 }
 
+/* Nobody would tell that what is read meanwhile is of before. */
+static void device_async_write(void)
+{
+	unsigned long refused, loads;
+	struct subject s;
+
+	device_new(&s, 41);
+	subject_write_async(&s);
+	refused = counter("refused_fs");
+	loads = counter("loads");
+	device_check(&s);
+	refused = counter("refused_fs") - refused;
+	loads = counter("loads") - loads;
+	if (refused < PAGES || loads >= PAGES)
+		fail("%lu pages were refused, %lu came from the area", refused, loads);
+}
+
 static void device_small_write(void)
 {
 	struct subject s;
@@ -1164,6 +1188,7 @@ static const struct test on_volumes_dropped[] = {
 
 static const struct test on_devices[] = {
 	{ device_direct_write, "a direct write to evicted pages is read next" },
+	{ device_async_write, "of a device that is written to asynchronously nothing is kept" },
 	{ device_small_write, "a small write keeps the rest of an evicted page" },
 	{ device_discard, "discarded evicted pages read zero" },
 	{ device_zeroout, "evicted pages that were zeroed out read zero" },
