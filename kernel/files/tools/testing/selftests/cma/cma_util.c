@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#if __has_include(<sys/rseq.h>)
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
 #include <sys/rseq.h>
 #endif
 #include <sys/stat.h>

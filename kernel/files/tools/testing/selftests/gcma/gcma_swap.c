@@ -1716,7 +1716,7 @@ static void spared(void)
 	swapped_past_zswap();
 	memory_write(pages / 2, pages / 2, 2);
 	MUST(madvise(memory + BYTES / 2, BYTES / 2, MADV_PAGEOUT));
-	/* all that came from a disk before, while nobody asked: it forgets some each time it is asked */
+	/* all that came from a disk before, while nobody asked: it forgets some whenever asked */
 	for (unsigned int tries = 0; !may && tries < 10000; tries++)
 		may = zswap_shrinkable();
 	may = zswap_shrinkable();
@@ -1726,7 +1726,8 @@ static void spared(void)
 	loads = counter("loads_swap") - loads;
 	later = zswap_shrinkable();
 	if (!may || loads < pages / 4 - pages / 64 || later > may - may / 4)
-		fail("zswap may write %lu pages, %lu when %lu came from the area", may, later, loads);
+		fail("zswap may write %lu pages, %lu when %lu came from the area", may, later,
+		     loads);
 	MUST(write_file(CLUSTER, "3"));
 	memory_check();
 }
