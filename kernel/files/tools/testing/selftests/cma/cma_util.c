@@ -15,8 +15,10 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 35)
 #include <sys/rseq.h>
+#endif
 #endif
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -200,6 +200,7 @@ static void subject_write_async(struct subject *s)
 	MUST(syscall(SYS_io_getevents, context, 1, 1, &event, NULL));
 	if (event.res != (long long)BYTES)
 		fail("the write returned %lld", (long long)event.res);
+	close(iocb.aio_fildes);
 }
 
 static void async_direct_write(void)
