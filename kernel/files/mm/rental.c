@@ -1105,13 +1105,16 @@ static bool rental_failed_lately(const struct rental *r)
 	return READ_ONCE(r->held_until) - jiffies - 1 < HZ / 10;
 }
 
-/* Of which page: the frame may be somebody else's when it is asked for. */
+/*
+ * Of which page: the frame may be somebody else's when it is asked for. What returns side by side
+ * remember may be mixed: as a rule it is about no page then, and the range is gone through.
+ */
 static void rental_remember(struct rental *r, unsigned long frame, const struct folio *folio,
 			    bool stuck)
 {
 	WRITE_ONCE(r->held, frame);
 	WRITE_ONCE(r->held_mapping, folio ? READ_ONCE(folio->mapping) : NULL);
-	WRITE_ONCE(r->held_index, folio ? folio->index : RENTAL_FROZEN);
+	WRITE_ONCE(r->held_index, folio ? READ_ONCE(folio->index) : RENTAL_FROZEN);
 	WRITE_ONCE(r->stuck, stuck);
 	WRITE_ONCE(r->held_until, jiffies + HZ / 10);
 }
@@ -1121,7 +1124,7 @@ static bool rental_remembered(const struct rental *r, const struct folio *folio)
 	if (!folio)
 		return READ_ONCE(r->held_index) == RENTAL_FROZEN;
 	return READ_ONCE(r->held_mapping) == READ_ONCE(folio->mapping) &&
-	       READ_ONCE(r->held_index) == folio->index;
+	       READ_ONCE(r->held_index) == READ_ONCE(folio->index);
 }
 
 /*
