@@ -60,7 +60,7 @@ class BootResult:
 
     def check(self) -> "BootResult":
         """Raise a LabError unless the script ended with 0 and the kernel had nothing to report."""
-        end = "\n".join(self.console.splitlines()[-CONSOLE_END:])
+        end = "\n".join(self.console.splitlines()[-CONSOLE_END:]) or "It printed nothing."
         if self.panic:
             detail = f"{self.panic}\n\nThe log's end:\n{end}"
             raise LabError(f"the kernel reported: {self.panic.splitlines()[0]}", detail)
