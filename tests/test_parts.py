@@ -323,7 +323,7 @@ def test_guests_that_take_long_are_in_the_long_form_only(
     assert told(tests.Options(soak=True)) == ("guest", "1")
 
 
-def test_mutants_meet_the_long_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutants_meet_the_form_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forms = []
 
     def met(options: tests.Options, _: str) -> list[Case]:
@@ -333,9 +333,9 @@ def test_mutants_meet_the_long_form(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
     monkeypatch.setattr(setup, "install_packages", lambda: None)
     monkeypatch.setattr(mutants, "run", met)
-    for more in ([], ["--soak"]):
+    for more in ([], ["--long"], ["--soak"]):
         assert cli.main(["test", "--mutants", "--only", "gcma", *more]) == 0
-    assert forms == [Form.LONG, Form.SOAK]  # the groups are in no other
+    assert forms == [Form.SHORT, Form.LONG, Form.SOAK]
 
 
 def test_who_waits_is_told_for_how_long(

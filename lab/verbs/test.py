@@ -2,7 +2,7 @@
 """`gcma test`: the tests."""
 
 import argparse
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from lab import mutants, mutants_rust, paths, setup, tests
 from lab.errors import LabError
@@ -61,8 +61,6 @@ def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
     only = args.only or ""
     if options.quick or options.kcsan:
         raise LabError("--mutants takes no --quick and no --kcsan: their tests miss too much")
-    if not options.soak:
-        options = replace(options, long=True)
     rust = only == RUST or (not only and not options.camc)
     setup.install_packages()
     if args.list:

@@ -3,8 +3,8 @@
 # The rest of a Makefile that has named its programs: they build in a kernel tree like every
 # kselftest, and alone with plain "make". Each is one source, with those that it shares.
 
-LOCAL_HDRS += ../cma/cma_util.h
-SHARED_SRCS += ../cma/cma_util.c
+LOCAL_HDRS += ../cma/cma_util.h ../cma/cma_ring.h
+SHARED_SRCS += ../cma/cma_util.c ../cma/cma_ring.c
 
 CFLAGS += -O2 -Wall -Wextra $(KHDR_INCLUDES)
 LDLIBS += -lpthread

@@ -27,7 +27,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../cma/cma_ring.h"
 #include "../cma/cma_util.h"
+
+#ifndef BLOCK_URING_CMD_DISCARD /* linux/blkdev.h, since 6.12 */
+#define BLOCK_URING_CMD_DISCARD	_IO(0x12, 0)
+#endif
 
 #define PAGES		16
 #define BYTES		(PAGES * page_size)
@@ -866,21 +871,74 @@ static void device_direct_write(void)
 	device_check(&s);
 }
 
+/* Some of @s was read in and is evicted: by now no page of its device may be kept. */
+static void device_keeps_nothing(struct subject *s)
+{
+	unsigned long disk;
+
+	subject_read(s, "after the change");
+	evict(s->fd);
+	disk = disk_reads(&volume);
+	subject_read(s, "after another eviction");
+	disk = disk_reads(&volume) - disk;
+	if (disk < (unsigned long)s->size)
+		fail("of %lld bytes %lu came from the device", (long long)s->size, disk);
+}
+
 /* Nobody would tell that what is read meanwhile is of before. */
 static void device_async_write(void)
 {
-	unsigned long disk;
 	struct subject s;
 
 	device_new(&s, 41);
 	subject_write_async(&s);
+	device_keeps_nothing(&s);
+}
+
+static void device_async_discard(void)
+{
+	u64 range[2] = { 2 * page_size, 4 * page_size };
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_URING_CMD, .cmd_op = BLOCK_URING_CMD_DISCARD,
+		.addr = range[0], .addr3 = range[1],
+	};
+	struct subject s;
+	int result;
+
+	device_new(&s, 42);
+	ring_open();
+	sqe.fd = s.fd;
+	result = ring_do(&sqe);
+	if (result)
+		fail("a discard by io_uring returned %d", result);
+	memset(s.model + range[0], 0, range[1]);
+	device_keeps_nothing(&s);
+}
+
+/* When nobody has it open any more, nothing is on its way to it either. */
+static void device_opened_anew(void)
+{
+	struct loop_info64 info;
+	unsigned long disk;
+	struct subject s;
+
+	device_new(&s, 43);
+	subject_write_async(&s);
+	/* it would go with its last close */
+	MUST(ioctl(s.fd, LOOP_GET_STATUS64, &info));
+	info.lo_flags &= ~LO_FLAGS_AUTOCLEAR;
+	MUST(ioctl(s.fd, LOOP_SET_STATUS64, &info));
+	close(s.fd);
+	volume.loop = s.fd = MUST(open(volume.dev, O_RDWR | O_CLOEXEC));
+	info.lo_flags |= LO_FLAGS_AUTOCLEAR;
+	MUST(ioctl(s.fd, LOOP_SET_STATUS64, &info));
 	subject_read(&s, "after the change");
-	evict(s.fd);
+	evict_to_area(s.fd);
 	disk = disk_reads(&volume);
 	subject_read(&s, "after another eviction");
 	disk = disk_reads(&volume) - disk;
-	if (disk < (unsigned long)s.size)
-		fail("of %lld bytes %lu came from the device", (long long)s.size, disk);
+	if (disk)
+		fail("%lu bytes came from the device", disk);
 }
 
 static void device_small_write(void)
@@ -1190,6 +1248,8 @@ static const struct test on_volumes_dropped[] = {
 static const struct test on_devices[] = {
 	{ device_direct_write, "a direct write to evicted pages is read next" },
 	{ device_async_write, "of a device that is written to asynchronously nothing is kept" },
+	{ device_async_discard, "of a device that is discarded asynchronously nothing is kept" },
+	{ device_opened_anew, "of a device that was closed since pages are kept again" },
 	{ device_small_write, "a small write keeps the rest of an evicted page" },
 	{ device_discard, "discarded evicted pages read zero" },
 	{ device_zeroout, "evicted pages that were zeroed out read zero" },

@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
-#include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -36,6 +35,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../cma/cma_ring.h"
 #include "rental_util.h"
 
 #ifndef UFFD_FEATURE_WP_ASYNC
@@ -882,79 +882,6 @@ static void read_direct_into_map(void)
 	check();
 }
 
-static struct {
-	int fd;
-	struct io_uring_params params;
-	char *sq, *cq;
-	struct io_uring_sqe *sqes;
-} ring;
-
-static char *ring_map(size_t len, off_t what)
-{
-	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd,
-			what);
-
-	if (at == MAP_FAILED)
-		fail("mmap of a ring: %s", strerror(errno));
-	return at;
-}
-
-static void ring_open(void)
-{
-	struct io_uring_params *p = &ring.params;
-
-	ring.fd = syscall(SYS_io_uring_setup, 4, p);
-	if (ring.fd < 0)
-		lack("io_uring", "io_uring_setup: %s", strerror(errno));
-	ring.sq = ring_map(p->sq_off.array + p->sq_entries * sizeof(u32), IORING_OFF_SQ_RING);
-	ring.cq = ring_map(p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe),
-			   IORING_OFF_CQ_RING);
-	ring.sqes = (void *)ring_map(p->sq_entries * sizeof(*ring.sqes), IORING_OFF_SQES);
-}
-
-static u32 *ring_word(char *base, u32 offset)
-{
-	return (u32 *)(base + offset);
-}
-
-/* One operation, to its end */
-static int ring_do(int opcode, int fd, void *at, size_t len, off_t off)
-{
-	const struct io_uring_params *p = &ring.params;
-	u32 tail = *ring_word(ring.sq, p->sq_off.tail);
-	u32 head = *ring_word(ring.cq, p->cq_off.head);
-	const struct io_uring_cqe *cqes = (void *)(ring.cq + p->cq_off.cqes);
-	u32 slot = tail & *ring_word(ring.sq, p->sq_off.ring_mask);
-	int result;
-
-	ring.sqes[slot] = (struct io_uring_sqe){
-		.opcode = opcode, .fd = fd, .addr = (uintptr_t)at, .len = len, .off = off,
-	};
-	ring_word(ring.sq, p->sq_off.array)[slot] = slot;
-	__atomic_store_n(ring_word(ring.sq, p->sq_off.tail), tail + 1, __ATOMIC_RELEASE);
-	MUST(syscall(SYS_io_uring_enter, ring.fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0));
-	if (__atomic_load_n(ring_word(ring.cq, p->cq_off.tail), __ATOMIC_ACQUIRE) == head)
-		fail("io_uring_enter returned without a result");
-	result = cqes[head & *ring_word(ring.cq, p->cq_off.ring_mask)].res;
-	__atomic_store_n(ring_word(ring.cq, p->cq_off.head), head + 1, __ATOMIC_RELEASE);
-	return result;
-}
-
-static void ring_must(int opcode, int fd, void *at, size_t len, off_t off)
-{
-	int result = ring_do(opcode, fd, at, len, off);
-
-	if (result != (int)len)
-		fail("io_uring operation %d of %zu bytes returned %d", opcode, len, result);
-}
-
-static int ring_register(void *at, size_t len)
-{
-	struct iovec iov = { .iov_base = at, .iov_len = len };
-
-	return syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_BUFFERS, &iov, 1);
-}
-
 static void uring_read(void)
 {
 	int direct;
@@ -990,7 +917,7 @@ static void uring_fixed_map(void)
 		mark(PAGE(4), PAGE(2));
 		will_be(PAGE(4), source.bytes + PAGE(2), PAGE(2));
 		ring_must(IORING_OP_READ_FIXED, direct, map + PAGE(4), PAGE(2), PAGE(2));
-		MUST(syscall(SYS_io_uring_register, ring.fd, IORING_UNREGISTER_BUFFERS, NULL, 0));
+		ring_unregister();
 	} else if (errno != EFAULT && errno != EOPNOTSUPP) {
 		fail("a mapped file as fixed buffer: %s", strerror(errno));
 	} else {
