@@ -282,6 +282,23 @@ def test_photos_and_allocations_that_were_not_seen_are_missed() -> None:
             camera.check("gcma", lacking)
 
 
+@pytest.mark.parametrize(
+    ("has", "missing"),
+    [({}, None), ({"file": 1.5, "swap": 2}, None), ({"file": 1.5, "swap": 0}, "swap")],
+)
+def test_photos_take_frames_of_both_kinds_of_tenants(
+    has: dict[str, float], missing: str | None
+) -> None:
+    seen = [Allocation(1013, 5.0, ok=True)] * 4 * camera.PHOTOS
+    shots = camera.Shots([1.0] * camera.PHOTOS, 0, seen, 0, 0, 0.0, has)
+    camera.check("gcma", shots, ("file",))
+    if missing is None:
+        camera.check("gcma", shots, camera.SWAP.kinds)
+        return
+    with pytest.raises(LabError, match=f"gcma: no tenants beside the photos: {missing}"):
+        camera.check("gcma", shots, camera.SWAP.kinds)
+
+
 def test_photos_beside_a_job_are_counted() -> None:
     assert camera.taken_beside("gcma", "1\n0\n1\n1\n") == (3, 1)
     with pytest.raises(LabError, match="gcma: no photo was tried"):

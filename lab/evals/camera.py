@@ -61,6 +61,7 @@ class Load:
     warm_up: str
     timed: str  # a part of it that ends, and says how long it took; @seed@ is a number
     seconds: int  # of a guest on an idle machine
+    kinds: tuple[str, ...]  # of tenants that it makes
 
 
 TIMED_PAGES = 60_000
@@ -74,6 +75,7 @@ sleep 5
     f"$job mix /tmp/card {FILES_MIB} 7 {TIMED_PAGES // 2} >/dev/null",
     f"$job mix /tmp/card {FILES_MIB} @seed@ {TIMED_PAGES}",
     75,
+    ("file",),
 )
 
 TIMED_ACCESSES = 6 * APPS * APP_MIB * 256  # half of them warm up
@@ -88,6 +90,7 @@ sleep 5
     ":",
     f"$memory apps {APP_MIB} @seed@ {TIMED_ACCESSES} {APPS}",
     100,
+    ("file", "swap"),
 )
 
 # the first shot, not counted, loads the programs
@@ -186,14 +189,20 @@ def _shots(output: Output, policy: str) -> Shots:
     )
 
 
-def check(name: str, shots: Shots) -> None:
-    """Raise a LabError if not all was seen: what is lost may be what took longest."""
+def check(name: str, shots: Shots, kinds: Sequence[str] = ()) -> None:
+    """Raise a LabError if not all was seen: what is lost may be what took longest.
+
+    Or if photos took nothing away, for an area that can have tenants has not all these kinds.
+    """
     taken = len(shots.photos) - shots.failed
     if len(shots.photos) != PHOTOS or len(shots.allocations) < BUFFERS * taken:
         raise LabError(
             f"{name}: {len(shots.photos)} of {PHOTOS} photos, and {len(shots.allocations)}"
             f" allocations of {BUFFERS * taken} at least"
         )
+    missing = [kind for kind in kinds if shots.tenants and not shots.tenants[kind]]
+    if missing:
+        raise LabError(f"{name}: no tenants beside the photos: {', '.join(missing)}")
 
 
 def _run(output: Output, shots: Shots) -> Run:
@@ -222,10 +231,10 @@ def _latency_table(title: str, by_policy: Mapping[str, tuple[Sequence[float], in
     return Table(title, columns, rows, "Percentiles are nearest-rank.")
 
 
-def _outcome(outputs: Mapping[str, Output]) -> Outcome:
+def _outcome(outputs: Mapping[str, Output], kinds: Sequence[str]) -> Outcome:
     by_policy = {policy: _shots(output, policy) for policy, output in outputs.items()}
     for policy, shots in by_policy.items():
-        check(policy, shots)
+        check(policy, shots, kinds)
     photos = {policy: (shots.photos, shots.failed) for policy, shots in by_policy.items()}
     allocations = {
         policy: (shots.microseconds, shots.failed_allocations)
@@ -271,7 +280,7 @@ def _photo(kernels: Kernels, load: Load) -> Outcome:
     with cards() as disks:
         script = load.setup + load.background + PHOTOS_SCRIPT
         guests = [_guest(kernels, policy, disks, script) for policy in POLICIES]
-        return _outcome(run_all("taking photos", guests, load.seconds))
+        return _outcome(run_all("taking photos", guests, load.seconds), load.kinds)
 
 
 def photo(kernels: Kernels) -> Outcome:

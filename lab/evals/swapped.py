@@ -138,6 +138,7 @@ def swapped(kernels: Kernels) -> Outcome:
                 "On a disk and with the classic LRU only, one random sequence each: zram is"
                 " written through by all policies. gcma: the default, write-through. The whole area"
                 " may hold such tenants, and nobody allocates from it.",
+                {**loads.SWAPPED, "major faults": loads.major_faults},
             ),
         ],
         [],

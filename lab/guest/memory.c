@@ -7,9 +7,9 @@
  * memory scan MIB SEED ACCESSES	from end to end, again and again
  * memory beside MIB SEED ACCESSES FILE FILE_MIB
  *					by turns a page at random, and one of FILE
- * memory apps MIB SEED ACCESSES N	N applications of MIB each, visited as a phone's user
- *					does: mostly one of the last, each visit touches most
- *					of its memory
+ * memory apps MIB SEED ACCESSES N	N applications of MIB each, a process each, visited as a
+ *					phone's user does: mostly one of the last, each visit
+ *					touches most of its memory
  * memory run COMMAND...		another program
  *
  * Each page says of itself which it is and how often it was written to, and that is checked.
@@ -19,11 +19,14 @@
  */
 #include <err.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,21 +137,83 @@ static unsigned long beside(unsigned long pages, unsigned long accesses)
 	return accesses;
 }
 
-static unsigned long number_of_apps = 1;
+/* Applications: a process each, which waits for its turn. */
 
-/* The last one that was used is first in the list, as on a phone's screen of applications. */
+#define APPS_MAX 64
+
+static struct app {
+	int turn, done;		/* a byte for each */
+} applications[APPS_MAX];
+static unsigned long number_of_apps;
+static unsigned long recent[APPS_MAX];	/* the last one that was used is first */
+
+static void map_pages(unsigned long pages)
+{
+	memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+	versions = calloc(pages, sizeof(*versions));
+	if (memory == MAP_FAILED || !versions)
+		err(1, "%lu pages", pages);
+}
+
+/* The first visit touches all of its memory. */
+static void be_application(unsigned long pages, int turn, int done)
+{
+	unsigned long i;
+	bool first;
+	char byte;
+
+	map_pages(pages);
+	for (first = true; read(turn, &byte, 1) == 1; first = false) {
+		for (i = 0; i < pages; i++)
+			if (first || rnd() % VISIT_SHARE)
+				touch(i);
+		if (write(done, &byte, 1) != 1)
+			break;
+	}
+	exit(1);
+}
+
+static void visit(unsigned long i)
+{
+	char byte = 0;
+
+	if (write(applications[i].turn, &byte, 1) != 1 ||
+	    read(applications[i].done, &byte, 1) != 1)
+		errx(1, "application %lu is gone", i);
+}
+
+static void start_apps(unsigned long pages)
+{
+	int turn[2], done[2];
+	unsigned long i;
+	pid_t child;
+
+	for (i = 0; i < number_of_apps; i++) {
+		if (pipe(turn) || pipe(done))
+			err(1, "pipe");
+		child = fork();
+		if (child < 0)
+			err(1, "fork");
+		if (!child) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			close(done[0]);
+			state += i + 1;
+			be_application(pages, turn[0], done[1]);
+		}
+		close(turn[0]);
+		close(done[1]);
+		applications[i] = (struct app){ turn[1], done[0] };
+		recent[i] = i;
+		visit(i);
+	}
+}
+
+/* By their place in the list, as on a phone's screen of applications */
 static unsigned long apps(unsigned long pages, unsigned long accesses)
 {
-	static unsigned long *recent;
-	unsigned long size = pages / number_of_apps, done = 0, i, app, rank;
+	unsigned long done = 0, app, rank;
 
-	if (!recent) {
-		recent = malloc(number_of_apps * sizeof(*recent));
-		if (!recent)
-			err(1, "apps");
-		for (i = 0; i < number_of_apps; i++)
-			recent[i] = i;
-	}
 	while (done < accesses) {
 		rank = 1 + (rnd() % number_of_apps) * (rnd() % number_of_apps) / number_of_apps;
 		if (rank >= number_of_apps)
@@ -156,10 +221,8 @@ static unsigned long apps(unsigned long pages, unsigned long accesses)
 		app = recent[rank];
 		memmove(recent + 1, recent, rank * sizeof(*recent));
 		recent[0] = app;
-		for (i = 0; i < size; i++)
-			if (rnd() % VISIT_SHARE)
-				touch(app * size + i);
-		done += size;
+		visit(app);
+		done += pages;
 	}
 	return done;
 }
@@ -204,25 +267,24 @@ int main(int argc, char **argv)
 	for (i = 0; strcmp(kinds[i].name, argv[1]); i++)
 		if (i + 1 == sizeof(kinds) / sizeof(*kinds))
 			errx(2, "unknown job %s", argv[1]);
-	if (kinds[i].run == apps)
-		number_of_apps = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
-	if (!number_of_apps)
-		errx(2, "how many applications?");
 	if (kinds[i].run == beside) {
 		if (argc < 7)
 			errx(2, "beside what?");
 		open_file(argv[5], strtoul(argv[6], NULL, 0) << 20);
 	}
-	pages = (strtoul(argv[2], NULL, 0) << 20) / PAGE * number_of_apps;
+	pages = (strtoul(argv[2], NULL, 0) << 20) / PAGE;
 	state = strtoul(argv[3], NULL, 0);
 	accesses = strtoul(argv[4], NULL, 0);
-	memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		      0);
-	versions = calloc(pages, sizeof(*versions));
-	if (memory == MAP_FAILED || !versions)
-		err(1, "%lu pages", pages);
-	for (page = 0; page < pages; page++)
-		touch(page);
+	if (kinds[i].run == apps) {
+		number_of_apps = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+		if (!number_of_apps || number_of_apps > APPS_MAX)
+			errx(2, "how many applications, 1 to %u?", APPS_MAX);
+		start_apps(pages);
+	} else {
+		map_pages(pages);
+		for (page = 0; page < pages; page++)
+			touch(page);
+	}
 	puts("filled");
 	fflush(stdout);
 	kinds[i].run(pages, accesses / 2);

@@ -19,6 +19,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
+#include <sys/sysinfo.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1384,11 +1385,23 @@ static void only_zeroes(void)
 	memory_check();
 }
 
+/* Zeroes that children see, and change, too */
+static void *shared_page(void)
+{
+	void *page = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			  0);
+
+	if (page == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	return page;
+}
+
 /* ------ everything at once ---------------------------------------------- */
 
 #define THREADS		3
 
-static atomic_ulong checks, children;
+static atomic_ulong *checks;	/* of all processes */
+static atomic_ulong children;
 static unsigned long enough;
 static bool faults;	/* allocations fail now and then */
 
@@ -1410,7 +1423,7 @@ static void part_check(struct part *part, unsigned int i)
 	else
 		memset(part->page, 0, page_size);
 	expect("a page", at, memory + at, part->page, page_size);
-	atomic_fetch_add(&checks, 1);
+	atomic_fetch_add(checks, 1);
 }
 
 /* It sees what was there when it began, whatever becomes of the slots that it shares. */
@@ -1475,7 +1488,7 @@ static void *steps(void *arg)
 
 	if (faults)
 		fail_allocations(true);
-	for (unsigned long step = 0; atomic_load(&checks) < enough; step++) {
+	for (unsigned long step = 0; atomic_load(checks) < enough; step++) {
 		unsigned int i = part.first + random_below(&rnd, part.nr);
 		char *at = memory + i * page_size;
 
@@ -1533,12 +1546,12 @@ static void primaries(void)
 
 static pthread_t threads[THREADS];
 
-/* A million with what children check: three to four times as many */
-#define SOAK_CHECKS	250000
+#define SOAK_CHECKS	1000000
 
 static void steps_begin(unsigned long wanted)
 {
 	memory_new();
+	checks = shared_page();
 	enough = wanted;
 	for (unsigned long i = 0; i < THREADS; i++)
 		MUST(-pthread_create(&threads[i], NULL, steps, (void *)i));
@@ -1546,15 +1559,15 @@ static void steps_begin(unsigned long wanted)
 
 static bool steps_go_on(void)
 {
-	return atomic_load(&checks) < enough;
+	return atomic_load(checks) < enough;
 }
 
 static void steps_end(void)
 {
 	for (unsigned long i = 0; i < THREADS; i++)
 		MUST(-pthread_join(threads[i], NULL));
-	diag("%lu pages checked, and by %lu children %u each", atomic_load(&checks),
-	     atomic_load(&children), pages / THREADS);
+	diag("%lu pages checked, %u by each of %lu children", atomic_load(checks),
+	     pages / THREADS, atomic_load(&children));
 }
 
 static void all_at_once(unsigned long wanted)
@@ -1573,7 +1586,7 @@ static void all_at_once(unsigned long wanted)
 
 static void random_steps(void)
 {
-	all_at_once(kind->is & SINGLE && !policy ? 5000 : 1000);
+	all_at_once(kind->is & SINGLE && !policy ? 22500 : 4500);
 }
 
 /* ------ zswap in front of a disk ---------------------------------------- */
@@ -1766,7 +1779,7 @@ static void steps_in_zswap(void)
 
 	need_swap();
 	pid = background(fill_and_drain);
-	all_at_once(1000);
+	all_at_once(4500);
 	stop(pid);
 	zswap_full(false);
 	back = vm_event("zswpwb") - back;
@@ -2400,10 +2413,7 @@ static void killed_for_memory(void)
 	need_area(&area);
 	dirty_max(area.pages);
 	leave_frames(2 * pages);
-	glutton_saw =
-		mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (glutton_saw == MAP_FAILED)
-		fail("mmap: %s", strerror(errno));
+	glutton_saw = shared_page();
 	group_new('k');
 	memory_write(0, pages, 1);
 	group_out();
@@ -2426,6 +2436,53 @@ static void killed_for_memory(void)
 	give_back();
 	memory_gone();
 	MUST(rmdir(group));
+}
+
+/* Most of the machine's memory at once, and then the rest, with what can be swapped out */
+static void glutton(void)
+{
+	struct sysinfo info;
+
+	MUST(write_file("/proc/self/oom_score_adj", "1000"));
+	MUST(sysinfo(&info));
+	if (info.freeram > MIB(32)) {
+		size_t most = (info.freeram - MIB(32)) & -page_size;
+
+		MUST(mlock(page_buffer(most), most));
+	}
+	group_glutton();
+}
+
+/* The same where it is the machine that has no memory, and no slot is left. */
+static void killed_with_all_in_use(void)
+{
+	unsigned long killed;
+	struct area area;
+	pid_t pid;
+	int status;
+
+	pages = MAX_PAGES;
+	memory_new();
+	need_area(&area);
+	dirty_max(area.pages);
+	leave_frames(2 * pages);
+	glutton_saw = shared_page();
+	memory_write(0, pages, 1);
+	swap_out();
+	killed = vm_event("oom_kill");
+	pid = background(glutton);
+	MUST(waitpid(pid, &status, 0));
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		fail("who takes all memory ends with status %#x", status);
+	if (vm_event("oom_kill") - killed != 1)
+		fail("%lu processes were killed for memory", vm_event("oom_kill") - killed);
+	if (*glutton_saw < nearly(2 * pages))
+		fail("%lu pages were in the area only, of %u frames", *glutton_saw, 2 * pages);
+	memory_check();
+	take(true);
+	dirty_expect(0, 0);
+	memory_check();
+	give_back();
 }
 
 /* Memory of the group that reclaim can have at once */
@@ -2782,7 +2839,7 @@ static void off_and_on(void)
 	pids[0] = reclaim_all_the_time();
 	pids[1] = background(primaries);
 	pids[2] = policy ? background(switch_all_the_time) : 0;
-	steps_begin(soaking() ? SOAK_CHECKS : 500);
+	steps_begin(soaking() ? SOAK_CHECKS : 2250);
 	for (; steps_go_on() || rounds < 3; rounds++) {
 		slots_anew();
 		usleep(50000);
@@ -2797,10 +2854,7 @@ static void off_and_on(void)
 		fail("%lu pages were swapped out", out);
 }
 
-/*
- * All steps together check 50,000 pages, with what children check; a tenth on slow kernels; in a
- * soak a million each.
- */
+/* All steps together check 50,000 pages; a tenth on slow kernels; in a soak a million each. */
 static void steps_while_switched(void)
 {
 	unsigned long stores, moved, back;
@@ -2811,7 +2865,7 @@ static void steps_while_switched(void)
 	moved = counter("moved_aside");
 	back = counter("put_back");
 	pid = background(switch_all_the_time);
-	all_at_once(6000);
+	all_at_once(27000);
 	stop(pid);
 	stores = counter("stores_dirty") - stores;
 	moved = counter("moved_aside") - moved;
@@ -3335,6 +3389,7 @@ static const struct test settings_tests[] = {
 	{ written_at_once, ANY | SINGLE, NEED_STORES,
 	  "are written at once if a primary has the frames" },
 	{ fewer_allowed, ANY | SINGLE, NEED_STORES, "are in memory when fewer are allowed" },
+	{ killed_with_all_in_use, ANY | SINGLE, NEED_STORES, "survive a machine without memory" },
 	{ group_gone, ANY | SINGLE, NEED_STORES, "of a group that is gone are charged to no other" },
 	{ group_in_group, ANY | SINGLE, NEED_STORES, "of a gone group are charged to that above" },
 	{ wrong_words, ANON | SINGLE, NEED_LOADS, "stay where they are when a setting is wrong" },
@@ -3479,6 +3534,8 @@ static const struct device {
 	  { failing_dirty_tests } },
 	{ "a small disk", small_begin, disk_end, ANY | SINGLE, NULL, { small_tests } },
 	{ "a small disk, put-back", small_begin, disk_end, ANY | SINGLE, PUT_BACK,
+	  { small_tests } },
+	{ "a small disk, write-back", small_begin, disk_end, ANY | SINGLE, WRITE_BACK,
 	  { small_tests } },
 	{ "a small disk, move-aside", small_begin, disk_end, ANY | SINGLE, MOVE_ASIDE,
 	  { small_tests } },
