@@ -23,10 +23,15 @@
  * those that do not), but not for who reads: that one reads from disk later. The disk is read
  * and the folio unlocked in one step.
  *
+ * A frame remembers the shadow of its page, but the next one's entry while it has an owner, or when
+ * an owner has given it back. Who adds a large folio takes the shadow, which must not be an entry:
+ * that would pass for what the folio was filled from.
+ *
  * step                         kernel
  * ----                         ------
  * SLOT                         gcma_load_begin(): xa_load()
  * look(), claim()              gcma_claim()
+latest()                     gcma_latest()
  * ADD, COMMIT                  __filemap_add_folio(), gcma_load_commit()
  * END                          gcma_load_end()
  * FIND, CLEAR                  find_get_entries(), __clear_shadow_entry()
@@ -44,6 +49,8 @@
 #define CLEAR_SAME	7 /* mutant: __clear_shadow_entry(): only if the slot still has the entry */
 #define CLEAR_AGAIN	8 /* mutant: clear_shadow_entries(): look again if it has not */
 #define CLEAR_DROP	9 /* mutant: __clear_shadow_entry(): drop the entry */
+#define LATEST_WORD	10 /* mutant: gcma_latest(): only if the word is the same */
+#define LATEST_SHADOW	11 /* mutant: gcma_latest(): of a free frame, only what is no entry */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0
@@ -67,6 +74,7 @@
 byte state[2];
 byte memory[2];
 byte owner[2] = NONE;		/* nobody looks at it but assertions */
+bit next[2];			/* remembers the next page's entry, no shadow */
 
 /* What stands in the slot, besides the frame that a tenant entry names. */
 #define RESIDENT	2
@@ -154,6 +162,32 @@ inline drop(f)
 	}
 }
 
+/* What the frame remembers, read between two looks at the word */
+inline latest(f)
+{
+	d_step {
+		if
+		:: state[f] != OWNED -> looked[me] = f; there = state[f]
+		:: else
+		fi
+	}
+	d_step {
+		if
+		:: there == FREE && next[f] && KEPT(LATEST_SHADOW) -> there = NONE
+		:: there == STORED || (there == FREE && NEED(LATEST_SHADOW, !next[f])) -> there = next[f]
+		:: else
+		fi
+	}
+	d_step {
+		if
+		:: there != NONE && NEED(LATEST_WORD, looked[me] == f) -> assert(!there)
+		:: else
+		fi;
+		looked[me] = NONE;
+		there = NONE
+	}
+}
+
 #define NAMED(f)	(state[f] != STORED || memory[f] == OTHER || slot == f)
 
 inline leave()
@@ -176,6 +210,7 @@ proctype reader(byte me)
 	   goto add
 	/* It adds a large folio. */
 	:: d_step { ENTRY(slot) -> busy++; f = slot }
+	   latest(f);
 	   drop(f);
 	   goto add
 	/* SLOT. */
@@ -186,6 +221,7 @@ proctype reader(byte me)
 		   if
 		   :: f != NONE ->
 			   got[me] = memory[f];
+			   next[f] = 1;
 			   mine = true
 		   :: else
 		   fi
@@ -296,10 +332,12 @@ proctype reclaim()
 		assert(owner[f] == NONE);
 		owner[f] = me;
 		change(f, OWNED);
+		next[f] = 1;
 		memory[f] = content
 	   }
 	   if
-	   :: d_step { !lock -> slot = f; content = 0; owner[f] = NONE; change(f, STORED); f = 0 }
+	   :: d_step { !lock ->
+		       slot = f; content = 0; owner[f] = NONE; next[f] = 0; change(f, STORED); f = 0 }
 	   :: d_step { slot == EVICTING -> slot = RESIDENT; put(f); f = 0 }
 	   :: d_step { !lock -> slot = EMPTY; content = 0; put(f); f = 0 }
 	   fi
@@ -315,8 +353,8 @@ proctype reclaim()
 proctype others()
 {
 	do
-	:: d_step { state[0] != OWNED -> memory[0] = OTHER; change(0, STORED) }
-	:: d_step { state[1] != OWNED -> memory[1] = OTHER; change(1, STORED) }
+	:: d_step { state[0] != OWNED -> memory[0] = OTHER; next[0] = 0; change(0, STORED) }
+	:: d_step { state[1] != OWNED -> memory[1] = OTHER; next[1] = 0; change(1, STORED) }
 	:: d_step { state[0] == STORED -> memory[0] = 0; change(0, FREE) }
 	:: d_step { state[1] == STORED -> memory[1] = 0; change(1, FREE) }
 	od
