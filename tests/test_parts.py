@@ -119,6 +119,7 @@ def test_each_test_of_the_lab_is_in_one_of_its_halves(
     assert sorted(map(len, named)) == sorted(map(len, left_out)) == [0, len(tests.SIMULATED)]
     assert set.union(*named) == set.union(*left_out) == set(tests.SIMULATED)
     assert all((paths.REPO / name).exists() for name in tests.SIMULATED)
+    assert tests.lab(tests.Context(tests.Options(quick=True))).summary == Summary(passed=1)
 
 
 def test_programs_of_a_kselftest_makefile(tmp_path: Path) -> None:
@@ -323,7 +324,9 @@ def test_guests_that_take_long_are_in_the_long_form_only(
     assert told(tests.Options(soak=True)) == ("guest", "1")
 
 
-def test_mutants_meet_the_form_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutants_meet_the_form_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forms = []
 
     def met(options: tests.Options, _: str) -> list[Case]:

@@ -193,7 +193,7 @@ def values(states: Mapping[str, Mapping[str, Samples]]) -> dict[str, float]:
 
 
 def rfc_table(kernels: Kernels) -> Outcome:
-    """the RFC's latency table: allocations beside a compile job that swaps, in its four variants, and on 4 CPUs"""
+    """the RFC's latency table, of its variants and 4 CPUs: allocations beside a job that swaps"""
     guests = [_guest(kernels, variant) for variant in VARIANTS]
     outputs = run_all("rfc-table", guests, SECONDS)
     states = {

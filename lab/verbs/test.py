@@ -18,7 +18,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--camc", action="store_true", help="of memory coloring, which has kernels of its own"
     )
-    parser.add_argument("--quick", action="store_true", help="in a minute: lint, lab, kunit")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="in a minute: lint, kunit, lab without machines that are simulated",
+    )
     parser.add_argument("--long", action="store_true", help="more of each, as CI: ten minutes")
     parser.add_argument("--soak", action="store_true", help="for hours")
     parser.add_argument(
