@@ -929,7 +929,8 @@ static void device_opened_anew(void)
 	info.lo_flags &= ~LO_FLAGS_AUTOCLEAR;
 	MUST(ioctl(s.fd, LOOP_SET_STATUS64, &info));
 	close(s.fd);
-	volume.loop = s.fd = MUST(open(volume.dev, O_RDWR | O_CLOEXEC));
+	s.fd = MUST(open(volume.dev, O_RDWR | O_CLOEXEC));
+	volume.loop = s.fd;
 	info.lo_flags |= LO_FLAGS_AUTOCLEAR;
 	MUST(ioctl(s.fd, LOOP_SET_STATUS64, &info));
 	subject_read(&s, "after the change");
