@@ -83,6 +83,11 @@ FLAVOURS = {
             (*PLAIN, *OURS, *systems.CAMC.fragments, "irqs"),
         ),
         Flavour(
+            "nocamc",
+            "camc without memory coloring, and else with all that it has",
+            (*PLAIN, *OURS, "camc-tests"),
+        ),
+        Flavour(
             "norental", "prod without rental memory", (*PLAIN, *_ours(systems.CAMC, systems.RENTAL))
         ),
         Flavour("nogcma", "patched, none of our systems configured", PLAIN),

@@ -94,7 +94,7 @@ RENTAL = System(
 CAMC = System(
     "camc",
     symbol="CONFIG_CAMC",
-    fragments=("camc",),
+    fragments=("camc", "camc-tests"),
     suites={"camc": "mm/camc_kunit.c"},
     selftests="camc",
     resources=("coloring",),

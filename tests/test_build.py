@@ -72,6 +72,15 @@ def test_a_kernel_without_rental_memory_lacks_nothing_else_of_prod() -> None:
     assert set(prod.fragments) - set(without.fragments) == set(systems.RENTAL.fragments)
 
 
+def test_a_kernel_without_memory_coloring_lacks_nothing_else_of_camc() -> None:
+    camc, without = (flavours.FLAVOURS[name] for name in ("camc", "nocamc"))
+    assert camc.should_have(systems.CAMC) and not without.should_have(systems.CAMC)
+    assert set(camc.fragments) - set(without.fragments) == {"camc"}
+    assert set(without.fragments) < set(camc.fragments)
+    asked = build.read_config((build.CONFIGS / "camc.config").read_text())
+    assert all(symbol.startswith(systems.CAMC.symbol) for symbol in asked)
+
+
 def test_each_systems_fragments_switch_it_on() -> None:
     for system in systems.SYSTEMS.values():
         files = [build.CONFIGS / f"{name}.config" for name in system.fragments]

@@ -15,7 +15,7 @@ from lab.dram.model import Batches, Job, Measured
 from lab.dram.patterns import CHASE, RANDOM
 from lab.dram.recording import NODE_MIB, NODES, Pages, Wanted
 from lab.errors import LabError
-from lab.evals import camc_irqs, camc_isolation, camc_purity, camc_schedule
+from lab.evals import camc_cost, camc_irqs, camc_isolation, camc_purity, camc_schedule
 from lab.evals.camc_isolation import BANK, CONTROLLER, LOADS, PLACEMENTS, SAME, Case, Load
 from lab.guests import Guest, Output
 from lab.machine import Machine
@@ -222,6 +222,22 @@ def test_the_longest_section_is_told_if_no_event_is_lost(
     answer = process.run(awk, check=False)
     assert answer.returncode == status
     assert camc_irqs.longest(answer.stdout) == {"rmqueue_bulk": (1, 700)}
+
+
+# Costs
+
+
+def test_the_kernel_without_coloring_may_lack_nothing_else() -> None:
+    def kernel(name: str, **config: str) -> Kernel:
+        symbols = {f"CONFIG_{symbol}": value for symbol, value in config.items()}
+        return Kernel(flavours.find(name), "6.12", Path(), symbols)
+
+    coloring = kernel("camc", CAMC="y", CAMC_KUNIT_TEST="y", KSM="y", SLUB_DEBUG="n")
+    camc_cost.check_kernels(coloring, kernel("nocamc", CAMC="n", KSM="y"))
+    with pytest.raises(LabError, match=r"memory coloring alone.* in CONFIG_COREDUMP, CONFIG_KSM"):
+        camc_cost.check_kernels(coloring, kernel("nocamc", CAMC="n", COREDUMP="y"))
+    with pytest.raises(LabError, match="camc is to have memory coloring, the other one not"):
+        camc_cost.check_kernels(coloring, coloring)
 
 
 # Purity

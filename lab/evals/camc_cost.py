@@ -4,7 +4,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lab import measure, workloads
+from lab import measure, systems, workloads
+from lab.build import Kernel
 from lab.errors import LabError
 from lab.guests import Guest, Kernels, Output, run_all
 from lab.machine import Machine
@@ -85,9 +86,31 @@ BUDDY = Variant("buddy", held=0, key_on=True)
 ONE = Variant("1 of 16", 1, held=HELD_COLORS)
 FOUR = Variant("4 of 16", 4)
 WALK = Variant("1 of 16, the paper's refill", 1, "walk")
-WITHOUT = Variant("buddy, CONFIG_CAMC=n", flavour="prod")
+WITHOUT = Variant("buddy, CONFIG_CAMC=n", flavour="nocamc")
 VARIANTS = (BUDDY, ONE, FOUR, WALK, WITHOUT)
 CASES = ("cold", "warm", "prefilled", "unmap")
+
+
+def other_symbols(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """By what two configurations differ, but for memory coloring."""
+    return sorted(
+        symbol
+        for symbol in one.keys() | other.keys()
+        if one.get(symbol, "n") != other.get(symbol, "n")
+        and symbol != systems.CAMC.symbol
+        and not symbol.startswith(f"{systems.CAMC.symbol}_")
+    )
+
+
+def check_kernels(coloring: Kernel, without: Kernel) -> None:
+    """Refuse two kernels of which one has more than memory coloring before the other."""
+    if not coloring.has(systems.CAMC) or without.has(systems.CAMC):
+        raise LabError(f"{coloring.flavour.name} is to have memory coloring, the other one not")
+    if others := other_symbols(coloring.config, without.config):
+        raise LabError(
+            f"{coloring.flavour.name} and {without.flavour.name} are to differ in memory coloring"
+            f" alone, and differ in {', '.join(others)}"
+        )
 
 
 def large_blocks(buddyinfo: str) -> int:
@@ -126,6 +149,7 @@ def _touched(costs: Mapping[str, float], others: Mapping[str, float]) -> float:
 
 def camc_cost(kernels: Kernels) -> Outcome:
     """instructions a page of colored tasks and of others; large blocks that are left"""
+    check_kernels(kernels(BUDDY.flavour), kernels(WITHOUT.flavour))
     outputs = run_all("camc-cost", [each.guest(kernels) for each in VARIANTS], SECONDS)
     costs = {each: _costs(outputs[each.name]) for each in VARIANTS}
     key_on = _costs(outputs[BUDDY.name], "uncolored")
@@ -155,9 +179,11 @@ def camc_cost(kernels: Kernels) -> Outcome:
                     *("first / buddy", "once more / buddy", "pages that came to color lists"),
                 ),
                 rows,
-                f"{PAGES} pages of anonymous memory, one CPU. First: per-CPU lists were drained"
-                " before, the buddy allocator's too. Once more: after they were unmapped. Pages are"
-                " zeroed by words.",
+                f"Exact: instructions. {PAGES} pages of anonymous memory, one CPU. First: per-CPU"
+                " lists were drained before, the buddy allocator's too. Once more: after they were"
+                " unmapped. Pages are zeroed by words. The paper's refill has nothing prefilled:"
+                " its lists are full of what it met of other colors. The kernel without memory"
+                " coloring differs from the others in nothing else.",
             ),
             Table(
                 "Free blocks of 2 MiB",
@@ -166,7 +192,7 @@ def camc_cost(kernels: Kernels) -> Outcome:
                     ["buddy", buddy_before, buddy_lost],
                     [f"{HELD_COLORS} of 16 colors", before, lost],
                 ],
-                "Per-CPU lists are drained before each count.",
+                "Exact. Per-CPU lists are drained before each count.",
             ),
         ],
         values={
