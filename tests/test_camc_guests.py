@@ -14,6 +14,7 @@ from lab import boot, guests, measure, systems, workloads
 from lab.build import Kernel
 from lab.dram import maps, recording
 from lab.dram.recording import HASHED, NODE_CPUS, NODES, Wanted
+from lab.guests import Guest
 from lab.machine import Machine
 from tests.camc.machine import STATS
 
@@ -173,3 +174,59 @@ def test_pages_that_are_simulated_are_of_the_colors(kernel: Kernel) -> None:
     colors = [maps.read(HASHED).color(page) for page in recorded["bank only"][0]]
     assert Counter(colors) == dict.fromkeys(range(3, 128, 32), 16)
     assert len({maps.read(HASHED).color(page) for page in recorded["buddy"][0]}) > 1
+
+
+NODE_MIB = {"camc-debug": 512}  # of others half
+NODE_COLORS = 32
+TASK_PAGES = 64
+MACHINES = (1, 2, 4, 8)  # nodes
+
+
+@pytest.mark.parametrize("nodes", MACHINES)
+def test_colors_of_each_node(nodes: int, kernel: Kernel) -> None:
+    """A CPU on each. Colors that are named, of a task's own node and of another; that the kernel
+    chooses; and beside them what tasks without colors have of the policy of nodes."""
+    if not kernel.has(systems.CAMC):
+        pytest.skip("this kernel has no memory coloring")
+    if kernel.flavour.name == "camc-debug" and nodes > 2:
+        pytest.skip("this kernel, whose many CPUs take minutes")
+    every = range(nodes)
+    node_mib = NODE_MIB.get(kernel.flavour.name, 256)
+    text = recording.hashed("nodes", nodes, node_mib)
+    last = nodes - 1
+    scenarios = {
+        "one of each": [Wanted(n, TASK_PAGES, (n * NODE_COLORS + 1,)) for n in every],
+        "of the last": [Wanted(n, TASK_PAGES, (last * NODE_COLORS + 2 + n,)) for n in every],
+        "of all": [Wanted(last, TASK_PAGES, tuple(n * NODE_COLORS for n in every), tuple(every))],
+        "local": [Wanted(n, TASK_PAGES) for n in every],
+    }
+    lines = [f"cat >/sys/kernel/mm/camc/map <<'end'\n{text}end"]
+    for title, tasks in scenarios.items():
+        lines.append(f"section {title}\npages {' '.join(task.spec for task in tasks)}")
+    chosen = " ".join(f"{n}:{TASK_PAGES}:local:auto=3" for n in every)
+    lines.append(f"section chosen\npages {chosen}")
+    lines.append("section nodes\nls -d /sys/devices/system/node/node* | wc -l")
+    machine = Machine(nodes * node_mib, cpus=nodes, area_mib=0, nodes=nodes)
+    guest = Guest("nodes", kernel, machine, "\n".join(lines) + "\n", workloads.files("pages"))
+    output = guests.run_all("nodes", [guest], 60)[guest.name]
+
+    assert int(output["nodes"]) == nodes
+    recorded = recording.recorded(output, scenarios)
+    assert recording.wrong(text, scenarios, recorded) == 0
+    color_of = maps.read(text).color
+
+    def nodes_of(pages: recording.Pages) -> set[int]:
+        """By addresses, whatever the map says."""
+        return {page // (node_mib << 8) for page in pages}
+
+    for n in every:
+        assert nodes_of(recorded["one of each"][n]) == nodes_of(recorded["local"][n]) == {n}
+        assert nodes_of(recorded["of the last"][n]) == {last}
+    by_node = Counter(page // (node_mib << 8) for page in recorded["of all"][0])
+    assert by_node == dict.fromkeys(every, TASK_PAGES // nodes)
+    own = [{color_of(page) for page in pages} for pages in recording.read(output["chosen"])]
+    for n, colors in enumerate(own):
+        assert {color // NODE_COLORS for color in colors} == {n}
+        assert 1 <= len(colors) <= 3
+    assert len(set().union(*own)) == sum(map(len, own))  # nobody has another's
+    assert any(len({color_of(page) for page in pages}) > 3 for pages in recorded["local"])

@@ -34,20 +34,27 @@ bank 4000
 """
     for node in range(NODES)
 )
-# A hash in the manner of those that Pessl et al. (USENIX Security 2016) found, each bit the parity
-# of a low and a higher one, but of no machine: theirs have bits below the page. 128 colors too.
-HASHED = "map hashed-2g\n" + "".join(
-    f"""\
-region {node * NODE_MIB << 20:x}-{(node + 1) * NODE_MIB << 20:x} node {node} offset \
-{node * NODE_MIB << 20:x}
+
+
+def hashed(name: str, nodes: int, node_mib: int) -> str:
+    """A map with a hash in the manner of those that Pessl et al. (USENIX Security 2016) found, each
+    bit the parity of a low and a higher one, but of no machine: theirs have bits below the page.
+    32 colors a node."""
+    return f"map {name}\n" + "".join(
+        f"""\
+region {node * node_mib << 20:x}-{(node + 1) * node_mib << 20:x} node {node} offset \
+{node * node_mib << 20:x}
 rank 420000
 bank 210000
 bank 108000
 bank 84000
 bank 42000
 """
-    for node in range(NODES)
-)
+        for node in range(nodes)
+    )
+
+
+HASHED = hashed("hashed-2g", NODES, NODE_MIB)  # 128 colors too
 
 
 @dataclass(frozen=True)

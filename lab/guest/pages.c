@@ -13,6 +13,7 @@
  * bind=NODE			no other node than this
  * interleave=NODE[,NODE...]	of these nodes by turns
  * colors=COLOR[,COLOR...]	these colors and no others, which tasks may share (CAMC, prctl)
+ * auto=COUNT			so many colors, which the kernel chooses on the CPU's node
  *
  * Tasks are processes that touch their pages one task after the other; all keep them to the end.
  */
@@ -47,6 +48,7 @@
 #define CAMC_SET	1
 #define CAMC_STRICT	(1 << 0)
 #define CAMC_SHARE	(1 << 3)
+#define CAMC_AUTO	(1 << 4)
 #define CAMC_MAX_COLORS	1024
 
 struct camc_policy {
@@ -81,6 +83,12 @@ static void set_nodes(int mode, const char *list)
 		err(1, "set_mempolicy");
 }
 
+static void set_colors(const struct camc_policy *camc, const char *policy)
+{
+	if (prctl(PR_CAMC, CAMC_SET, camc, sizeof(*camc), 0))
+		err(1, "the colors %s", policy);
+}
+
 static void set_policy(const char *policy)
 {
 	if (!strcmp(policy, "local")) {
@@ -93,8 +101,15 @@ static void set_policy(const char *policy)
 		struct camc_policy camc = { .flags = CAMC_STRICT | CAMC_SHARE, .node = -1 };
 
 		set_bits(policy + 7, camc.colors, CAMC_MAX_COLORS);
-		if (prctl(PR_CAMC, CAMC_SET, &camc, sizeof(camc), 0))
-			err(1, "the colors %s", policy + 7);
+		set_colors(&camc, policy + 7);
+	} else if (!strncmp(policy, "auto=", 5)) {
+		struct camc_policy camc = {
+			.flags = CAMC_STRICT | CAMC_AUTO,
+			.nr_colors = atoi(policy + 5),
+			.node = -1,
+		};
+
+		set_colors(&camc, policy + 5);
 	} else {
 		errx(2, "unknown policy %s", policy);
 	}
