@@ -2,6 +2,7 @@
 """The simulated evaluations of coloring: the shapes they are to show, and that they can fail."""
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,7 +29,8 @@ Scenarios = Mapping[str, Sequence[Wanted]]
 
 
 def handed_out(board: Board, wanted: Scenarios) -> dict[str, Sequence[Pages]]:
-    """The pages of an allocator that gives the lowest address of the colors first."""
+    """The pages of an allocator that gives the lowest address of the colors first, or of the node
+    to whom has none."""
     by_color: dict[int, list[int]] = {}
     for node in range(NODES):
         first = (node * NODE_MIB) << 8
@@ -37,8 +39,12 @@ def handed_out(board: Board, wanted: Scenarios) -> dict[str, Sequence[Pages]]:
     given: dict[str, Sequence[Pages]] = {}
     for title, tasks in wanted.items():
         left = {color: iter(pages) for color, pages in by_color.items()}
+        local = [iter(range((node * NODE_MIB) << 8, 1 << 40)) for node in range(NODES)]
         given[title] = [
-            [next(left[task.colors[n % len(task.colors)]]) for n in range(task.pages)]
+            [
+                next(left[task.colors[n % len(task.colors)]] if task.colors else local[task.node])
+                for n in range(task.pages)
+            ]
             for task in tasks
         ]
     return given
@@ -100,6 +106,28 @@ def test_pages_in_the_wrong_place_break_the_shape(
     assert (camc_isolation.from_alone(results, streams, 4) < 2) == alone
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_attackers_are_told_with_the_attacked(
+    own: bool, quick: list[Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a table of both says, and that it says other things of pages in the wrong place."""
+    load = camc_isolation.ATTACKED
+    scenarios = (camc_isolation.BUDDY, *PLACEMENTS, camc_isolation.OWN)
+    cases = [Case(load, n, at) for n in (2, 3, 4) for at in scenarios]
+    swap = {} if own else {CONTROLLER: SAME, camc_isolation.OWN: camc_isolation.BUDDY}
+    results = simulate(monkeypatch, DDR3, cases, swap)
+    same, controller = (results[Case(load, 4, at)].others_times for at in (SAME, CONTROLLER))
+    assert (statistics.mean(controller) < 0.7 * statistics.mean(same)) == own
+    (*rows, turns) = camc_isolation._attacked(DDR3, results).rows
+    ratios = [row[5] for row in rows]  # with several colors
+    assert (1 > ratios[0] > ratios[1] > ratios[2]) == own
+    assert 0 < turns[1] < 0.9
+    for where in (CONTROLLER, camc_isolation.OWN):
+        batches = camc_isolation.in_turn(results, where)
+        third = len(batches) // 3
+        assert (batches == 3 * batches[:third]) == own  # whoever comes and goes
+
+
 def test_a_model_in_which_nobody_is_in_anybodys_way_is_found_out() -> None:
     measured = Measured(latencies={10: 3, 20: 1}, batches=[500, 600])
     told = {case: camc_isolation.Told(measured, [measured]) for case in camc_isolation.cases()}
@@ -118,7 +146,7 @@ def test_one_color_costs_a_task_that_waits_for_several_accesses_its_throughput(
     cases = [Case(load, 1, f"{k} colors") for load in loads for k in (1, 4, 8)]
     results = simulate(monkeypatch, DDR3, cases, {})
     of = {
-        (pattern, k): camc_isolation.throughput(results, pattern, k)
+        (pattern, k): camc_isolation.throughput(results, pattern, f"{k} colors")
         for pattern in (RANDOM, CHASE)
         for k in (1, 4, 8)
     }
