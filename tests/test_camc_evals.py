@@ -185,9 +185,24 @@ def test_only_attackers_on_the_same_controller_make_jobs_miss(
     missed = {
         where: camc_schedule.missed(bench.run(where, jobs)) for where in camc_schedule.PLACEMENTS
     }
+    periods = [bench.clocks(task.period) for task in camc_schedule.TASKS]
+    for number, task in enumerate(camc_schedule.TASKS):
+        times = camc_schedule.executions(bench.run("alone", jobs), number, periods)
+        # with the other one it shares the bank's open row, and nothing else
+        assert times == pytest.approx([bench.clocks(task.alone)] * len(times), rel=0.03)
     assert missed["alone"] == missed["different controller"] == 0
     assert missed["same bank"] >= 40
     assert missed["same bank"] >= missed["different bank"]
+
+
+def test_who_is_preempted_executes_less_than_until_its_response() -> None:
+    high = Measured(jobs=[Job(0, 10), Job(50, 20), Job(100, None), Job(150, 10)])
+    low = Measured(jobs=[Job(0, 45), Job(55, 40), Job(96, 60), Job(300, None), Job(400, 7)])
+    assert camc_schedule.executions([high, low], 0, [50, 90]) == [10, 20, 10]
+    # 10 of 45; 15 of 40; 50 of the job that is given up and 6 of the next of 60
+    assert camc_schedule.executions([high, low], 1, [50, 90]) == [35, 25, 4, 7]
+    middle = Measured(jobs=[Job(5, 15)])  # of which 5 are those of the highest
+    assert camc_schedule.executions([high, middle, low], 2, [50, 60, 90]) == [25, 25, 4, 7]
 
 
 def test_missed_deadlines_are_a_share_of_all_jobs() -> None:
