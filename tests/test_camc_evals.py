@@ -283,6 +283,65 @@ def test_the_kernel_without_coloring_may_lack_nothing_else() -> None:
         camc_cost.check_kernels(coloring, coloring)
 
 
+UNJUDGED = ("camc-walk", "camc-off-unmap", "camc-end")
+BUDDYINFO = "Node 0, zone DMA32 0 0 0 0 0 0 0 0 0 8 {}\n"
+TOUCHED = "cold 24576000\nunmap 8192000\nwarm 16384000\nfilled {}\nprefilled 16384000\n"
+
+
+def cost_of(title: str, told: Sequence[Guest], seconds: float) -> dict[str, Output]:
+    """What guests print of which coloring costs nothing, but a block of 4 MiB."""
+    outputs = {}
+    for guest in told:
+        filled = 8192 if guest.name != camc_cost.WALK.name else 100
+        sections = {"touch": TOUCHED.format(filled), "lists": "7\n", "uncolored": TOUCHED}
+        blocks = 4 if guest.name == camc_cost.BUDDY.name else 3
+        sections |= {"before": BUDDYINFO.format(4), "after": BUDDYINFO.format(blocks)}
+        for end in camc_cost.ENDS:
+            sections |= {f"{end} {when}": "pswpout 5\npgscan_direct 0\n" for when in ("before",)}
+            sections[f"{end} after"] = "pswpout 5\npgscan_kswapd 0\npgscan_direct 0\noom_kill 0\n"
+            sections[end] = f"touched 90\nanswer 7000\nhas {5 if end == 'spill' else 4}\n"
+        result = printed().result
+        outputs[guest.name] = Output(guest, result, sections)
+    return outputs
+
+
+def test_costs_are_told_with_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernels(name: str) -> Kernel:
+        has = "n" if name == "nocamc" else "y"
+        return Kernel(flavours.find(name), "6.12", Path(), {"CONFIG_CAMC": has})
+
+    monkeypatch.setattr(camc_cost, "run_all", cost_of)
+    monkeypatch.setattr(camc_cost.workloads, "files", lambda *_: {})
+    outcome = camc_cost.camc_cost(kernels)
+    for table in outcome.tables:
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert table.note.startswith("Exact")
+    assert outcome.values["camc-off"] == outcome.values["camc-on"] == 1
+    assert outcome.values["camc-blocks"] == 2 / 16
+    assert (outcome.values["camc-end"], outcome.values["camc-end-others"]) == (7000, 0)
+    judged = figures.judged("camc-cost", outcome.values, figures.read())
+    assert {figure.name for figure in judged if not figure.holds} <= {"camc-blocks", *UNJUDGED}
+    without = [run.kernel.flavour for run in outcome.runs if run.kernel.flavour != "camc"]
+    assert without == ["nocamc"]
+
+
+def test_what_the_end_of_colors_takes_of_others_is_told() -> None:
+    def listing(at: int) -> str:
+        return f"pswpout {at}\npgscan_kswapd 5\npgscan_direct {2 * at}\noom_kill {at // 10}\n"
+
+    sections = {
+        **{f"{end} before": listing(0) for end in camc_cost.ENDS},
+        **{"strict after": listing(0), "spill after": listing(10)},
+        "strict": "touched 90\nanswer 7000\nhas 4\n",
+        "spill": "touched 80\nanswer 8000\nhas 5\n",
+    }
+    told = camc_cost.answers(printed(**sections), 4)
+    assert told["strict"] == camc_cost.Answer(90, 7000, 4, 0)
+    assert told["spill"] == camc_cost.Answer(80, 8000, 5, 31)
+    with pytest.raises(LabError, match="spill: a task of 4 colors had 4 at their end"):
+        camc_cost.answers(printed(**{**sections, "spill": sections["strict"]}), 4)
+
+
 # Purity
 
 
@@ -306,19 +365,44 @@ def test_pages_of_a_first_run_are_those_that_come_out_of_files() -> None:
         camc_purity.first_counts(output, "b")
 
 
-def test_colors_that_a_set_got_and_swap_that_was_used_are_told() -> None:
+def of_names(what: str) -> dict[str, str]:
+    """What a guest prints behind each load: N is its number, from 0 on."""
+    return {
+        f"{name}, swapped": what.replace("N", str(at))
+        for at, name in enumerate(camc_purity.names())
+    }
+
+
+def test_all_loads_swap_and_some_meet_a_machine_without_memory() -> None:
+    names = camc_purity.names()
+    for load in camc_purity.LOADS:
+        assert {load, f"{load}{camc_purity.SWAPS_TOO}"} <= set(names)
+    assert sum(name.endswith(camc_purity.SHORT) for name in names) == len(camc_purity.MACHINE) > 0
+    script = camc_purity._script()
+    assert [name for name in names if f"look '{name}' " in script] == names
+
+
+def test_colors_that_a_set_got_are_told() -> None:
     names = camc_purity.names()
     sections = {name: f"colors {2 + at}\nlooks 9\nstatus 0\n" for at, name in enumerate(names)}
-    sections |= {f"{name}, swapped": f"pswpin {7 * at}\n" for at, name in enumerate(names)}
-    told = printed(**sections)
-    assert list(camc_purity.colors_had(told).values()) == list(range(2, 2 + len(names)))
-    assert list(camc_purity.swap_ins(told).values()) == [0, *[7] * (len(names) - 1)]
-    swapping = next(name for name in names if name.endswith("swapping"))
-    still = {f"{name}, swapped": "pswpin 5\n" for name in names}
-    with pytest.raises(LabError, match=f"{swapping}: nothing was swapped in"):
-        camc_purity.swap_ins(printed(**{**sections, **still}))
+    assert list(camc_purity.colors_had(printed(**sections)).values()) == [
+        2 + at for at in range(len(names))
+    ]
     with pytest.raises(LabError, match="gcc had 0 of the 2 colors"):
         camc_purity.colors_had(printed(**{**sections, "gcc": "colors 0\n"}))
+
+
+def test_loads_that_were_to_swap_or_to_meet_reclaim_did() -> None:
+    told = printed(**of_names("pswpin N7\npgscan_kswapd N5\npgscan_direct 9\n"))
+    gained = list(camc_purity.reclaimed(told).values())
+    assert gained[:2] == [(7, 14), (10, 10)]
+    swapping, short = (f"gcc{kind}" for kind in (camc_purity.SWAPS_TOO, camc_purity.SHORT))
+    still = printed(**of_names("pswpin 5\npgscan_kswapd N\npgscan_direct 0\n"))
+    with pytest.raises(LabError, match=f"{swapping}: nothing was swapped in"):
+        camc_purity.reclaimed(still)
+    idle = printed(**of_names("pswpin N\npgscan_kswapd 9\npgscan_direct 9\n"))
+    with pytest.raises(LabError, match=f"{short}: nothing was looked at to be reclaimed"):
+        camc_purity.reclaimed(idle)
 
 
 def test_swap_that_was_not_used_shows_nothing() -> None:

@@ -56,6 +56,21 @@ section after
 cat /proc/buddyinfo
 """
 
+# A task comes to the end of its colors: what it is answered, and what others lose by that
+ENDS = ("strict", "spill")
+TAKEN = ("pswpout", "pgscan_direct", "pgscan_kswapd", "oom_kill")  # of /proc/vmstat
+ANSWERS = "".join(
+    f"""\
+section {end} before
+grep -E '^({"|".join(TAKEN)}) ' /proc/vmstat
+section {end}
+color answer @colors@ {end}
+section {end} after
+grep -E '^({"|".join(TAKEN)}) ' /proc/vmstat
+"""
+    for end in ENDS
+)
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -67,9 +82,12 @@ class Variant:
     held: int | None = None  # colors of the task that uses a quarter of memory
     flavour: str = "camc"
     key_on: bool = False
+    ends: bool = False  # a task comes to the end of its colors
 
     def guest(self, kernels: Kernels) -> Guest:
         more = KEY_ON if self.key_on else ""
+        if self.ends:
+            more += ANSWERS.replace("@colors@", str(self.colors))
         if self.held is not None:
             more += HOLD.replace("@held@", str(self.held))
         script = SCRIPT.replace("@colors@", str(self.colors)).replace("@refill@", self.refill)
@@ -84,7 +102,7 @@ class Variant:
 
 BUDDY = Variant("buddy", held=0, key_on=True)
 ONE = Variant("1 of 16", 1, held=HELD_COLORS)
-FOUR = Variant("4 of 16", 4)
+FOUR = Variant("4 of 16", 4, ends=True)
 WALK = Variant("1 of 16, the paper's refill", 1, "walk")
 WITHOUT = Variant("buddy, CONFIG_CAMC=n", flavour="nocamc")
 VARIANTS = (BUDDY, ONE, FOUR, WALK, WITHOUT)
@@ -128,6 +146,29 @@ def lost_blocks(output: Output) -> tuple[int, int]:
     return before, before - after
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a task met at the end of its colors."""
+
+    pages: int  # that it had
+    instructions: int  # of the touch that was answered
+    colors: int  # that it has then
+    taken: int  # of others: pages swapped out or scanned for it, and processes killed
+
+
+def answers(output: Output, colors: int) -> Mapping[str, Answer]:
+    """By the answer: one more color, or SIGBUS."""
+    told = {}
+    for end in ENDS:
+        got = measure.counters(output[end])
+        gained = measure.since(output[f"{end} before"], output[f"{end} after"])
+        taken = sum(gained[name] for name in TAKEN)
+        told[end] = Answer(got["touched"], got["answer"], got["has"], taken)
+        if got["has"] != colors + (end == "spill"):
+            raise LabError(f"{end}: a task of {colors} colors had {got['has']} at their end")
+    return told
+
+
 def _costs(output: Output, section: str = "touch") -> Mapping[str, float]:
     counted = measure.counters(output[section])
     cases = set(CASES)
@@ -167,6 +208,7 @@ def camc_cost(kernels: Kernels) -> Outcome:
     rows.append(
         ["buddy, another task is colored", *(key_on.get(c) for c in CASES), None, None, None]
     )
+    ends = answers(outputs[FOUR.name], FOUR.colors)
     before, lost = lost_blocks(outputs[ONE.name])
     buddy_before, buddy_lost = lost_blocks(outputs[BUDDY.name])
     return Outcome(
@@ -194,6 +236,19 @@ def camc_cost(kernels: Kernels) -> Outcome:
                 ],
                 "Exact. Per-CPU lists are drained before each count.",
             ),
+            Table(
+                f"A task at the end of its {FOUR.colors} colors",
+                ("answer", "pages it had", "instructions until then", "taken of others"),
+                [
+                    [
+                        "SIGBUS" if end == "strict" else "one more color",
+                        *(told.pages, told.instructions, told.taken),
+                    ]
+                    for end, told in ends.items()
+                ],
+                "Exact. Instructions: of the touch that got it. Taken: pages that were swapped out"
+                " or scanned meanwhile, and processes killed. Other colors have free memory.",
+            ),
         ],
         values={
             "camc-cold-1": costs[ONE]["cold"] / buddy["cold"],
@@ -203,6 +258,8 @@ def camc_cost(kernels: Kernels) -> Outcome:
             "camc-off": _touched(buddy, without),
             "camc-on": _touched(key_on, without),
             "camc-off-unmap": buddy["unmap"] / without["unmap"],
+            "camc-end": max(told.instructions for told in ends.values()),
+            "camc-end-others": sum(told.taken for told in ends.values()),
             "camc-blocks": max(0, lost - buddy_lost) / before,
         },
     )

@@ -159,7 +159,7 @@ def camc_irqs(kernels: Kernels) -> Outcome:
                 "Interrupts off, instructions",
                 ("map", "load", "function", "times", "the longest"),
                 rows,
-                "One CPU; what it takes to trace both ends included, some 600 instructions."
+                "Exact. One CPU; what it takes to trace both ends included, some 600 instructions."
                 " free_pcppages_bulk(): what ordinary frees do, and the end of the colors in"
                 " batches of its own.",
             ),

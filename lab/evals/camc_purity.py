@@ -13,35 +13,49 @@ from lab.results import Cell, Outcome, Table
 
 MEMORY_MIB = 1024
 COLORS = 2  # of 16
-SECONDS = 90  # of the guest on an idle machine
+SECONDS = 200  # of the guest on an idle machine
 LOOK_SECONDS = 40  # at one load at most
-KINDS = ("stack", "heap", "anonymous", "data", "file")
-OWN = KINDS[:-1]  # what no other task can have brought into memory
+OWN = ("stack", "heap", "anonymous", "data")  # what no other task can have brought into memory
+OTHERS = ("text", "file")  # what one may have
+KINDS = (*OWN, *OTHERS)
 
-# The loads: name -> shell. Each runs in a folder of its own, on a tmpfs.
+# The loads: name -> shell. Each runs in an empty folder, on a tmpfs.
 LOADS: Mapping[str, str] = {
     "gcc": (
         'for i in $(seq 400); do echo "int f$i(int x) { return x * $i + (x >> $((i % 7))); }";'
         " done >x.c; for i in 1 2 3; do gcc -O2 -c x.c -o x.o || exit; done"
     ),
     "sqlite": (
-        "(echo 'create table t(a integer primary key, b text);begin;';"
+        "(echo 'pragma cache_size=-16000;create table t(a integer primary key, b text);begin;';"
         " for i in $(seq 4000); do echo \"insert into t(b) values('row $i $i $i $i');\"; done;"
-        " echo 'commit;select count(*), sum(length(b)) from t;"
+        " echo 'insert into t(b) with recursive n(x) as (select 1 union all select x+1 from n"
+        " where x<20000) select hex(randomblob(200)) from n;"
+        "commit;select count(*), sum(length(b)) from t;"
         "create index i on t(b);select max(b) from t;') | sqlite3 t.db"
     ),
     "redis": (
         "redis-server --port 0 --unixsocket s --save '' --dir . >log &"
         " for i in 1 2 3 4 5 6 7 8 9; do [ -S s ] && break; sleep 1; done;"
-        " redis-benchmark -s s -n 3000 -r 1000 -d 1000 -t set,get,lpush -q"
+        " redis-benchmark -s s -n 3000 -r 1000 -d 3000 -t set,get,lpush -q"
     ),
     "stress-ng": "stress-ng --vm 1 --vm-bytes 24M --vm-ops 2000 --timeout 10s -q",
     "fork storm": "stress-ng --fork 2 --fork-ops 300 --timeout 15s -q",
 }
-# The same in a group with less memory than they need, and zram to swap to
-SWAPPING = ("gcc", "stress-ng")
-SWAPS_TOO = ", swapping"  # of these, once more
-HIGH = "16M"
+# The same in a group with less memory than they need, and zram to swap to: memory.high
+SWAPPING: Mapping[str, str] = {
+    "gcc": "12M",
+    "sqlite": "8M",
+    "redis": "8M",
+    "stress-ng": "16M",
+    "fork storm": "3M",
+}
+SWAPS_TOO = ", swapping"  # all of them, once more
+# And of these, once more, in a machine of which another process has locked all memory but so much,
+# of which the kernel wants to have the greater part free
+MACHINE = ("gcc", "redis", "stress-ng")
+LEFT_MIB = 64
+MIN_FREE_MIB = 40
+SHORT = ", the machine is short of memory"
 
 SCRIPT = f"""\
 color={workloads.program("color")}
@@ -55,15 +69,15 @@ swapon /dev/zram0
 mount -t cgroup2 cgroup /tmp/groups
 echo +memory >/tmp/groups/cgroup.subtree_control
 mkdir /tmp/groups/small
-echo {HIGH} >/tmp/groups/small/memory.high
 look() {{ # NAME GROUP COMMAND
+	rm -rf /tmp/purity/*
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
 	section "$1"
 	sh -c 'echo 0 >'"/tmp/groups/$2/cgroup.procs"'; exec "$@"' sh \\
 		$color watch {COLORS} {LOOK_SECONDS} sh -c "$3"
 	section "$1, swapped"
-	grep "^pswpin " /proc/vmstat
+	grep -E "^(pswpin|pgscan_kswapd|pgscan_direct) " /proc/vmstat
 }}
 """
 
@@ -73,15 +87,24 @@ def _script() -> str:
     for name, command in LOADS.items():
         quoted = command.replace("'", "'\\''")
         lines.append(f"look '{name}' . '{quoted}'")
-        if name in SWAPPING:
-            lines.append(f"look '{name}{SWAPS_TOO}' small '{quoted}'")
+        lines.append(f"echo {SWAPPING[name]} >/tmp/groups/small/memory.high")
+        lines.append(f"look '{name}{SWAPS_TOO}' small '{quoted}'")
+        if name in MACHINE:
+            lines.append("echo 3 >/proc/sys/vm/drop_caches")
+            lines.append(f"hog=$($color hoard {LEFT_MIB})")
+            lines.append("min=$(cat /proc/sys/vm/min_free_kbytes)")
+            lines.append(f"echo {MIN_FREE_MIB << 10} >/proc/sys/vm/min_free_kbytes")
+            lines.append(f"look '{name}{SHORT}' . '{quoted}'")
+            lines.append("echo $min >/proc/sys/vm/min_free_kbytes")
+            lines.append("kill $hog")  # fails if it did not hold out
     return "\n".join(lines) + "\n"
 
 
 def names() -> list[str]:
     loads = []
     for name in LOADS:
-        loads += [name, f"{name}{SWAPS_TOO}"] if name in SWAPPING else [name]
+        loads += [name, f"{name}{SWAPS_TOO}"]
+        loads += [f"{name}{SHORT}"] if name in MACHINE else []
     return loads
 
 
@@ -104,14 +127,21 @@ def colors_had(output: Output) -> dict[str, int]:
     return had
 
 
-def swap_ins(output: Output) -> dict[str, int]:
-    """By load: pages that were swapped in. Those that are to swap have to."""
-    gained, before = {}, 0
+def reclaimed(output: Output) -> dict[str, tuple[int, int]]:
+    """By load: pages that were swapped in, and looked at to be reclaimed, by the machine too. Those
+    that are to swap have to, and where memory is short it has to be seen.
+    """
+    gained: dict[str, tuple[int, int]] = {}
+    before = (0, 0)
     for name in names():
-        after = measure.counters(output[f"{name}, swapped"])["pswpin"]
-        gained[name], before = after - before, after
-        if name.endswith(SWAPS_TOO) and not gained[name]:
+        now = measure.counters(output[f"{name}, swapped"])
+        after = (now["pswpin"], now["pgscan_kswapd"] + now["pgscan_direct"])
+        swapped_in, scanned = (late - early for late, early in zip(after, before, strict=True))
+        gained[name], before = (swapped_in, scanned), after
+        if name.endswith(SWAPS_TOO) and not swapped_in:
             raise LabError(f"{name}: nothing was swapped in")
+        if name.endswith(SHORT) and not scanned:
+            raise LabError(f"{name}: nothing was looked at to be reclaimed")
     return gained
 
 
@@ -233,15 +263,16 @@ def camc_purity(kernels: Kernels) -> Outcome:
     }
     swaps = {name: swapped_counts(outputs[name]) for name in SWAPS}
     counts = {name: _counts(output, name) for name in names()}
-    had, swapped_in = colors_had(output), swap_ins(output)
+    had, short = colors_had(output), reclaimed(output)
     rows: list[list[Cell]] = []
     for name, by_kind in counts.items():
-        row: list[Cell] = [name, had[name], swapped_in[name]]
+        row: list[Cell] = [name, had[name], *short[name]]
         for kind in KINDS:
             row += list(by_kind[kind])
         rows.append(row)
-    columns = ["load", "colors at most", "pages swapped in"]
+    columns = ["load", "colors at most", "pages swapped in", "pages scanned"]
     columns += [f"{kind}, {what}" for kind in KINDS for what in ("right", "wrong")]
+    sizes = [f"{size} ({name})" for name, size in SWAPPING.items()]
     return Outcome(
         [
             output.run(counters={n: _share(by_kind, OWN) for n, by_kind in counts.items()}),
@@ -252,9 +283,14 @@ def camc_purity(kernels: Kernels) -> Outcome:
                 "Pages seen, by whether they have the colors",
                 columns,
                 rows,
-                f"{COLORS} of 16 colors, or as many as the set has got when it needed more: right"
-                " is what has one of those; all processes of a load, ten times a second. File:"
-                " pages of the page cache, which others (the shell, for one) may have read before.",
+                f"Ratio: a guest on the host's clock, so that the counts vary, and shares compare."
+                f" {COLORS} of 16 colors, or as many as the set has got when it needed more: right"
+                " is what has one of those; all processes of a load, ten times a second. Text:"
+                " pages of programs and libraries as they are in their files; file: of others, and"
+                " shared memory. Both are of the page cache, and others (the shell, for one) may"
+                f" have read them before. Swapping: in a group of {', '.join(sizes)}. Short of"
+                f" memory: another process has locked all but {LEFT_MIB} MiB, of which the kernel"
+                f" wants {MIN_FREE_MIB} free. Scanned: by kswapd and allocations.",
             ),
             Table(
                 "Pages of the first run of a program in the machine",
@@ -266,23 +302,25 @@ def camc_purity(kernels: Kernels) -> Outcome:
                     [*which, *(pages for kind in LOADED for pages in by_kind[kind])]
                     for which, by_kind in firsts.items()
                 ],
-                f"By camc check. The program and its libraries, on a filesystem that was written,"
-                f" unmounted and mounted again, started by camc run --colors {COLORS} (of 16).",
+                "Exact. By camc check. The program and its libraries, on a filesystem that was"
+                " written, unmounted and mounted again, started by camc run"
+                f" --colors {COLORS} (of 16).",
             ),
             Table(
                 "Pages that were swapped out and in beside those of a task without colors",
                 ("swap", "right", "wrong", "swapped in for both"),
                 [[name, *pages] for name, pages in swaps.items()],
-                f"{SWAP_PAGES} pages of each, touched by turns; that without colors touches its own"
-                " again first. With a rotating disk, what lies beside a page is read along,"
+                f"Exact. {SWAP_PAGES} pages of each, touched by turns; that without colors touches"
+                " its own again first. With a rotating disk, what lies beside a page is read along,"
                 " whoever's it is.",
             ),
         ],
         values={
             "camc-own": min(_share(by_kind, OWN) for by_kind in counts.values()),
-            "camc-own-colors": max(had.values()),
+            "camc-own-colors": max(nr for name, nr in had.items() if not name.endswith(SHORT)),
             "camc-text": min(_share(by_kind, LOADED) for by_kind in firsts.values()),
+            "camc-swap": min(swaps[name][0] for name in SWAPS if name != ROTATING) / SWAP_PAGES,
             "camc-swap-disk": swaps[ROTATING][0] / SWAP_PAGES,
-            "camc-files": min(_share(by_kind, ("file",)) for by_kind in counts.values()),
+            "camc-files": min(_share(by_kind, OTHERS) for by_kind in counts.values()),
         },
     )

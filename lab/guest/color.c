@@ -8,10 +8,15 @@
  *				more, and with free pages collected before
  * color hold COLORS PAGES	touch them, and exit
  * color end COLORS		touch pages until no color has any, which are strict
+ * color answer COLORS strict|spill
+ *				the same: instructions of the touch that gets SIGBUS, or one more
+ *				color if they are not strict
  * color swap COLORS PAGES	a task with colors and one without touch pages by turns, are swapped
  *				out together (by the cgroup v2 in which both are), and touch them
  *				again, the one without colors first: which pages of the other have
  *				its colors then
+ * color hoard MIB		lock all free memory but so much in a process without colors, and
+ *				print its number; it stays until it is killed
  * color key			a colored task that does nothing, until it is killed
  * color watch COLORS SECONDS COMMAND [ARGUMENT...]
  *				run COMMAND colored for at most SECONDS and count, ten times a
@@ -22,7 +27,9 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +51,7 @@
 #define PFN		((1ULL << 55) - 1)
 #define KPF_ZERO_PAGE	24		/* include/uapi/linux/kernel-page-flags.h */
 #define CHUNK		4096		/* pages of a range that are looked at together */
+#define MAPPINGS	2048		/* of a process */
 
 static const char MAP[] =
 	"map lab\nregion 0-10000000000\nbank 22000\nbank 44000\nbank 88000\nbank 110000\n";
@@ -151,6 +159,86 @@ static void touch_to_the_end(unsigned int colors)
 	set_colors_flags(colors, CAMC_STRICT);
 	touch(room(pages), pages);
 	errx(1, "%u colors have no end", colors);
+}
+
+static sigjmp_buf at_end;
+
+static void on_end(int sig)
+{
+	siglongjmp(at_end, sig);
+}
+
+static unsigned int nr_own(void)
+{
+	struct camc_policy policy = { 0 };
+
+	if (prctl(PR_CAMC, CAMC_GET, &policy, sizeof(policy), 0))
+		err(1, "the colors");
+	return policy.nr_colors;
+}
+
+/* Where the frame of the handler will be: there is no page for it then. */
+static void touch_stack(void)
+{
+	char frame[65536];
+
+	for (size_t i = 0; i < sizeof(frame); i += 1024)
+		*(volatile char *)(frame + i) = 1;
+}
+
+static void answer(unsigned int colors, bool strict)
+{
+	static unsigned long pages, done;	/* which longjmp() leaves alone */
+	static uint64_t begin, took;
+	static char *at;
+
+	pages = sysconf(_SC_PHYS_PAGES);
+	at = room(pages);
+	signal(SIGBUS, on_end);
+	set_colors_flags(colors, strict ? CAMC_STRICT : 0);
+	touch_stack();
+	if (sigsetjmp(at_end, 1)) {
+		took = cycles_now() - begin;
+	} else {
+		for (; done < pages && nr_own() == colors; done++) {
+			begin = cycles_now();
+			*(volatile char *)(at + done * PAGE) = 1;
+			took = cycles_now() - begin;
+		}
+	}
+	munmap(at, done / 2 * PAGE);	/* or there is none to print with */
+	printf("touched %lu\nanswer %lu\nhas %u\n", done, took, nr_own());
+}
+
+static void hoard(unsigned long left)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[128], byte;
+	int ready[2];
+	pid_t pid;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemFree: %lu kB", &pages) == 1)
+			pages /= PAGE / 1024;
+	left <<= 8;
+	if (pages <= left || pipe(ready))
+		errx(1, "%lu pages are free", pages);
+	pid = fork();
+	if (!pid) {
+		char *at = room(pages - left);
+
+		if (mlock(at, (pages - left) * PAGE) || write(ready[1], "", 1) != 1)
+			err(1, "%lu pages", pages - left);
+		close(STDOUT_FILENO);	/* or who reads its number waits for its end */
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		errx(1, "there is no memory to lock");
+	printf("%d\n", pid);
 }
 
 /* ------ swap ------------------------------------------------------------ */
@@ -267,70 +355,118 @@ static void swap(unsigned int colors, unsigned long pages)
 
 /* ------ watch ----------------------------------------------------------- */
 
-/* Data: pages of a file that were written to, so that they are the process's own */
-enum kind { STACK, HEAP, ANONYMOUS, DATA, FILES, KINDS };
+/*
+ * Data: pages of a file that were written to, so that they are the process's own. Text: other pages
+ * of programs and libraries, which are files that have a mapping with code.
+ */
+enum kind { STACK, HEAP, ANONYMOUS, DATA, TEXT, FILES, KINDS };
 
-static const char *const kinds[KINDS] = { "stack", "heap", "anonymous", "data", "file" };
+static const char *const kinds[KINDS] = { "stack", "heap", "anonymous", "data", "text", "file" };
 static unsigned long right[KINDS], wrong[KINDS];
 static int most_colors;
 static int kpageflags;
 
-static enum kind kind_of(uint64_t entry, const char *name)
+struct mapping {
+	unsigned long start, end, inode;
+	char mode[5], device[16], name[32];
+};
+
+static enum kind kind_of(uint64_t entry, const struct mapping *it, bool has_code)
 {
 	if (entry & FILE_OR_SHARED)
-		return FILES;
-	if (!strcmp(name, "[stack]"))
+		return has_code && it->mode[3] != 's' ? TEXT : FILES;
+	if (!strcmp(it->name, "[stack]"))
 		return STACK;
-	if (!strcmp(name, "[heap]"))
+	if (!strcmp(it->name, "[heap]"))
 		return HEAP;
-	return *name == '/' ? DATA : ANONYMOUS;
+	return *it->name == '/' ? DATA : ANONYMOUS;
 }
+
+/* Those of colors that the set does not have, or did not when it was looked at */
+static unsigned long pending[KINDS][1 << BITS];
 
 static void count(enum kind kind, uint64_t entry, uint64_t colors)
 {
+	unsigned int color = color_of(entry & PFN);
 	uint64_t flags = 0;
 
 	if (!(entry & PRESENT) || !(entry & PFN))
 		return;
-	if (colors >> color_of(entry & PFN) & 1) {
+	if (colors >> color & 1) {
 		right[kind]++;
 		return;
 	}
 	if (pread(kpageflags, &flags, 8, (entry & PFN) * 8) != 8)
 		err(1, "kpageflags");
 	if (!(flags >> KPF_ZERO_PAGE & 1))
-		wrong[kind]++;
+		pending[kind][color]++;
+}
+
+static void judge(uint64_t colors)
+{
+	for (int kind = 0; kind < KINDS; kind++)
+		for (int color = 0; color < 1 << BITS; color++)
+			*(colors >> color & 1 ? &right[kind] : &wrong[kind]) += pending[kind][color];
+	memset(pending, 0, sizeof(pending));
+}
+
+static int read_mappings(pid_t pid, struct mapping *its)
+{
+	char path[64], line[512];
+	FILE *maps;
+	int nr = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "r");
+	while (maps && fgets(line, sizeof(line), maps)) {
+		struct mapping *it = &its[nr];
+
+		if (nr == MAPPINGS)
+			errx(1, "process %d has more than %d mappings", pid, MAPPINGS);
+		*it->name = 0;
+		if (sscanf(line, "%lx-%lx %4s %*s %15s %lu %31[^\n]", &it->start, &it->end,
+			   it->mode, it->device, &it->inode, it->name) >= 5 &&
+		    strncmp(it->name, "[v", 2))
+			nr++;
+	}
+	if (maps)
+		fclose(maps);
+	return nr;
+}
+
+static bool has_code(const struct mapping *its, int nr, const struct mapping *it)
+{
+	for (int i = 0; it->inode && i < nr; i++)
+		if (its[i].mode[2] == 'x' && its[i].inode == it->inode &&
+		    !strcmp(its[i].device, it->device))
+			return true;
+	return false;
 }
 
 static void look_at(pid_t pid, uint64_t colors)
 {
+	static struct mapping its[MAPPINGS];
 	static uint64_t entries[CHUNK];
-	char path[64], line[512], name[256];
+	int nr = read_mappings(pid, its), pagemap;
 	unsigned long start, end, n;
-	FILE *maps;
-	int pagemap;
+	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "r");
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
 	pagemap = open(path, O_RDONLY);
-	while (maps && pagemap >= 0 && fgets(line, sizeof(line), maps)) {
-		*name = 0;
-		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %255[^\n]", &start, &end, name) < 2 ||
-		    !strncmp(name, "[v", 2))
-			continue;
-		for (start /= PAGE, end /= PAGE; start < end; start += n) {
+	for (struct mapping *it = its; pagemap >= 0 && it < its + nr; it++) {
+		bool code = has_code(its, nr, it);
+
+		for (start = it->start / PAGE, end = it->end / PAGE; start < end; start += n) {
 			ssize_t got;
 
 			n = end - start < CHUNK ? end - start : CHUNK;
 			got = pread(pagemap, entries, n * 8, start * 8);
 			for (ssize_t i = 0; i < got / 8; i++)
-				count(kind_of(entries[i], name), entries[i], colors);
+				count(kind_of(entries[i], it, code), entries[i], colors);
 		}
 	}
-	if (maps)
-		fclose(maps);
-	close(pagemap);
+	if (pagemap >= 0)
+		close(pagemap);
 }
 
 /* The colors of a set: it may have got more of them. */
@@ -353,8 +489,8 @@ static uint64_t colors_of(const char *text)
 	return colors;
 }
 
-/* All processes that have the set that this one had when it ran the command */
-static void look(unsigned int set)
+/* What /proc/camc says of a set; its tasks are looked at, if that is asked for. */
+static uint64_t read_set(unsigned int set, bool tasks)
 {
 	char line[512], list[256], comm[32];
 	FILE *file = fopen("/proc/camc", "r");
@@ -364,15 +500,26 @@ static void look(unsigned int set)
 	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "set %u %*s %255s", &id, list) == 2 && id == set)
 			colors = colors_of(list);
-		if (__builtin_popcountll(colors) > most_colors)
-			most_colors = __builtin_popcountll(colors);
 		/* this program has pages from before it had colors, and who is about to be another */
-		if (sscanf(line, "task %u %u %u %*u %31s", &tgid, &pid, &id, comm) == 4 &&
+		if (tasks && sscanf(line, "task %u %u %u %*u %31s", &tgid, &pid, &id, comm) == 4 &&
 		    id == set && tgid == pid && strncmp(comm, "color", 5))
 			look_at(tgid, colors);
 	}
 	if (file)
 		fclose(file);
+	if (__builtin_popcountll(colors) > most_colors)
+		most_colors = __builtin_popcountll(colors);
+	return colors;
+}
+
+/*
+ * All processes that have the set that this one had when it ran the command. It may get more colors
+ * meanwhile, and pages of them; it loses none.
+ */
+static void look(unsigned int set)
+{
+	read_set(set, true);
+	judge(read_set(set, false));
 }
 
 static unsigned int own_set(void)
@@ -438,6 +585,10 @@ int main(int argc, char **argv)
 		touch_to_the_end(atoi(argv[2]));
 	} else if (!strcmp(what, "swap") && argc == 4) {
 		swap(atoi(argv[2]), atol(argv[3]));
+	} else if (!strcmp(what, "answer") && argc == 4) {
+		answer(atoi(argv[2]), !strcmp(argv[3], "strict"));
+	} else if (!strcmp(what, "hoard") && argc == 3) {
+		hoard(atol(argv[2]));
 	} else if (!strcmp(what, "key")) {
 		set_colors(1);
 		pause();
