@@ -2910,8 +2910,13 @@ static void test_kswapd(void)
 	EXPECT(told && all == told);
 }
 
+/* It has its answer at nobody's expense: nothing was reclaimed for it, and nobody killed. */
 static void test_spill(void)
 {
+	long swapped = field("/proc/vmstat", "pswpout ");
+	long scanned = field("/proc/vmstat", "pgscan_direct ");
+	long killed = field("/proc/vmstat", "oom_kill ");
+	double begin, seconds;
 	size_t size;
 	char *at;
 
@@ -2919,11 +2924,19 @@ static void test_spill(void)
 	size &= -page;
 	at = room(size);
 	set_auto(1, 0);
+	begin = now();
 	touch(at, size);
+	seconds = now() - begin;
+	swapped -= field("/proc/vmstat", "pswpout ");
+	scanned -= field("/proc/vmstat", "pgscan_direct ");
+	killed -= field("/proc/vmstat", "oom_kill ");
 	expect_pure(at, size);
 	expect_content(at, size);
-	printf("# it has %u colors for %zu pages\n", nr_colors(), size / page);
+	printf("# it has %u colors for %zu pages, after %.1f s\n", nr_colors(), size / page,
+	       seconds);
+	printf("# %ld pages swapped out, %ld scanned, %ld killed\n", -swapped, -scanned, -killed);
 	EXPECT(nr_colors() >= 3 && nr_colors() <= 5);
+	EXPECT(!swapped && !scanned && !killed);
 	EXPECT(stat_of("taken") == (long)nr_colors());
 }
 
