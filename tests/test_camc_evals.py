@@ -414,3 +414,45 @@ def test_swap_that_was_not_used_shows_nothing() -> None:
     )
     with pytest.raises(LabError, match="only 9 pages were swapped in"):
         camc_purity.swapped_counts(printed(pages=f"{right}9\n"))
+
+
+def purity_of(title: str, told: Sequence[Guest], seconds: float) -> dict[str, Output]:
+    """What guests print in which a quarter of the text and of what a rotating disk holds is not of
+    the colors, and nothing else."""
+    pages = camc_purity.SWAP_PAGES
+    own = "".join(f"{kind}_right 5\n{kind}_wrong 0\n" for kind in camc_purity.OWN)
+    others = "text_right 5\ntext_wrong 2\nfile_right 1\nfile_wrong 0\ncolors {}\nstatus 0\n"
+    sections = of_names("pswpin N7\npgscan_kswapd N5\npgscan_direct 9\n")
+    for name in camc_purity.names():
+        sections[name] = own + others.format(9 if name.endswith(camc_purity.SHORT) else 3)
+    kinds = {kind: {"right": 1, "wrong": 0} for kind in camc_purity.LOADED}
+    sections |= {name: json.dumps({"kinds": kinds}) for name in camc_purity.PROGRAMS}
+    outputs = {}
+    for guest in told:
+        wrong = pages // 4 if guest.name == camc_purity.ROTATING else 0
+        swapped = f"right {pages - wrong}\nwrong {wrong}\npswpin {2 * pages}\n"
+        outputs[guest.name] = Output(guest, printed().result, {**sections, "pages": swapped})
+    return outputs
+
+
+def test_purity_is_told_with_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = printed().guest.kernel
+
+    def small(name: str) -> Guest:
+        return Guest(name, kernel, Machine(), "")
+
+    monkeypatch.setattr(camc_purity, "run_all", purity_of)
+    monkeypatch.setattr(camc_purity, "first_run", lambda _, name: small(f"first run, {name}"))
+    monkeypatch.setattr(camc_purity, "swapped", lambda _, name: small(name))
+    outcome = camc_purity.camc_purity(lambda _: kernel)
+    loads, *exact = outcome.tables
+    assert loads.note.startswith("Ratio") and len(loads.rows) == len(camc_purity.names())
+    assert all(table.note.startswith("Exact") for table in exact)
+    for table in outcome.tables:
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert outcome.values == {
+        **{"camc-own": 1, "camc-own-colors": 3, "camc-text": 1, "camc-files": 0.75},
+        **{"camc-swap": 1, "camc-swap-disk": 0.75},
+    }
+    judged = figures.judged("camc-purity", outcome.values, figures.read())
+    assert [figure.name for figure in judged if figure.holds is False] == ["camc-swap-disk"]
