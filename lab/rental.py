@@ -82,6 +82,12 @@ END
 """
 
 
+SLOW_DISK = (
+    f"a disk as slow as a card, {workloads.CARD_NS // 1_000_000} ms a request of 128 KiB at most,"
+    " one at a time"
+)
+
+
 def card(content_mib: int) -> str:
     """A RAM disk for so much, as slow as a card, with room to spare, which takes no memory."""
     return workloads.ram_disk(content_mib * 5 // 4 + 64, card=True)

@@ -85,11 +85,18 @@ def test_the_longest_return_counts_though_it_failed() -> None:
 
 def test_a_card_is_slow_before_it_is_switched_on() -> None:
     text = workloads.ram_disk(64, card=True)
-    order = ["completion_nsec", "echo 1000000", "hw_queue_depth", "power"]
+    order = ["completion_nsec", "echo 3000000", "hw_queue_depth", "power"]
     order += ["scheduler", "nr_requests", "mkfs"]
     places = [text.index(word) for word in order]
     assert places == sorted(places)
     assert text.count("$disk/power") == workloads.ram_disk(64).count("$disk/power") == 1
+
+
+def test_a_card_takes_as_much_a_second_as_it_is_said_to() -> None:
+    (sectors,) = re.findall(r"^echo (\d+) >\$disk/max_sectors$", workloads.CARD, flags=re.M)
+    a_second = 1e9 / workloads.CARD_NS
+    assert a_second == pytest.approx(333, abs=1)
+    assert a_second * int(sectors) * 512 == pytest.approx(43e6, rel=0.02)
 
 
 # Instructions of a return

@@ -199,8 +199,8 @@ def _app_table(days: Days) -> Table:
         f"{len(ORDER)} applications of {len(CATEGORIES)} categories, {ACTIVITIES} activities each,"
         f" and one of an older application after each; {ALIVE} have memory at a time. {FILE_MIB}"
         f" MiB of text, data and libraries, an area of {rental.AREA_MIB} MiB beside about"
-        f" {rental.CACHE_MIB} MiB. One CPU, a disk that takes 1 ms a request, one at a time. Mean"
-        f" of {len(SEEDS)} random sequences. {rental.NAMES}",
+        f" {rental.CACHE_MIB} MiB. One CPU, {rental.SLOW_DISK}. Mean of"
+        f" {len(SEEDS)} random sequences. {rental.NAMES}",
     )
 
 

@@ -311,7 +311,7 @@ def _beside_table(beside: Mapping[str, Returns], outputs: Mapping[str, Output]) 
         ),
         rows,
         f"{RETURNS} returns of {rental.AREA_MIB} MiB each, one CPU; files of so many MiB, 16 KiB at"
-        f" a time, on a disk as slow as a card, in about {rental.CACHE_MIB} MiB beside the area,"
+        f" a time, on {rental.SLOW_DISK}, in about {rental.CACHE_MIB} MiB beside the area,"
         " less what is held. A return lasts until the memory is there; failed: one try was not"
         " enough. Before each all clean cache is dropped and the file is read again, for 5 s"
         " before the first, for 2 s before others. Lent: found by a return, in the mean. Medians"

@@ -435,8 +435,8 @@ def rental_throughput(kernels: Kernels) -> Outcome:
                 f"{job.label}, seed {seed}: {what}": value for what, value in asdict(use).items()
             }
     machine = (
-        f"One CPU; an area of {rental.AREA_MIB} MiB beside about {rental.CACHE_MIB} MiB. A disk"
-        " that takes 1 ms a request, one at a time."
+        f"One CPU; an area of {rental.AREA_MIB} MiB beside about {rental.CACHE_MIB} MiB;"
+        f" {rental.SLOW_DISK}."
     )
     beside = [
         [job for job in (*FILE_IO_JOBS, *CONVERT_JOBS) if job.held == m] for m in PREALLOCATED
