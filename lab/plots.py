@@ -112,6 +112,13 @@ def _draw_lines(axes: Axes, plot: Plot) -> None:
         axes.plot(x, y, label=line.label, color=colour(line.label, number), **style)
 
 
+def _draw_points(axes: Axes, plot: Plot) -> None:
+    for number, line in enumerate(plot.lines):
+        x, y = zip(*line.points, strict=True)
+        style = DOTS | {"markersize": 2 if _crowded(line) else 5}
+        axes.plot(x, y, label=line.label, color=colour(line.label, number), **style)
+
+
 def _draw_bars(axes: Axes, plot: Plot) -> None:
     width = 0.8 / len(plot.lines)
     for number, line in enumerate(plot.lines):
@@ -128,7 +135,7 @@ def _draw_bars(axes: Axes, plot: Plot) -> None:
     axes.grid(False, axis="x")
 
 
-_DRAW = {"cdf": _draw_cdf, "lines": _draw_lines, "bars": _draw_bars}
+_DRAW = {"cdf": _draw_cdf, "lines": _draw_lines, "points": _draw_points, "bars": _draw_bars}
 
 
 # Terminal

@@ -4,8 +4,10 @@
 The machine is the paper's: 150 MB that are free, beside 105 MB of two devices.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
 from lab import loads, measure, workloads
 from lab.errors import LabError
@@ -124,14 +126,39 @@ def disk(output: Output, before: str, after: str) -> DiskStats:
 
 @dataclass(frozen=True)
 class Return:
-    """One: ns until the memory was there, and whether one try was enough (lab/guest/rental.c)."""
+    """One: ns until the memory was there, and whether one try was enough (lab/guest/rental.c).
+
+    Just before, so many pages of the machine were dirty, under write-back, and free in areas of
+    stock CMA.
+    """
 
     ns: int
     ok: bool
+    dirty: int = 0
+    writeback: int = 0
+    free: int = 0
 
     @property
     def ms(self) -> float:
         return self.ns / 1e6
+
+    @property
+    def used_mib(self) -> float:
+        """Of a movable area, all of it."""
+        return AREA_MIB - self.free / loads.PAGES
+
+
+def read_returns(text: str, prefix: str = "") -> list[Return]:
+    """Those of lines that begin so."""
+    lines = re.findall(rf"^{prefix}(\d+) ([01]) (\d+) (\d+) (\d+)$", text, flags=re.M)
+    return [Return(int(ns), ok == "1", *map(int, pages)) for ns, ok, *pages in lines]
+
+
+def used_mib(variant: str, returns: Sequence[Return]) -> float | None:
+    """What a movable area held when it was returned, in the mean; None: not of this policy."""
+    if variant != MOVABLE:
+        return None
+    return round(mean(each.used_mib for each in returns), 1)
 
 
 def milliseconds(returns: Iterable[Return]) -> list[float]:

@@ -5,7 +5,6 @@ Only stock CMA lends frames to it; this is why rental memory does not. An exact 
 reading.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -91,13 +90,14 @@ class Returned:
 def read(output: Output) -> Mapping[tuple[str, int], Returned]:
     returned = {}
     for state, mib in CELLS:
-        returns, moved, killed = [], 0, 0
+        returns: list[Return] = []
+        moved, killed = 0, 0
         for number in range(ROUNDS):
             section = _section(state, mib, number)
-            told = re.search(r"^(\d+) ([01])$", output[section], flags=re.M)
-            if told is None:
+            told = rental.read_returns(output[section])
+            if not told:
                 raise LabError(f"{output.guest.name}: no return of {section}")
-            returns.append(Return(int(told[1]), told[2] == "1"))
+            returns += told
             gained = output.gained("vmstat", f"before {section}", f"after {section}")
             moved += gained["pgmigrate_success"]
             killed += gained["oom_kill"]

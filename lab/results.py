@@ -67,7 +67,7 @@ class Plot:
     """A picture, described; lab/plots.py draws it."""
 
     title: str
-    kind: str  # "cdf" (steps, y is a share), "lines" or "bars" (x counts the groups)
+    kind: str  # "cdf" (steps, y is a share), "lines", "points" or "bars" (x counts the groups)
     x: str
     y: str
     lines: Sequence[Line]

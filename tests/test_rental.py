@@ -99,6 +99,17 @@ def test_a_card_takes_as_much_a_second_as_it_is_said_to() -> None:
     assert a_second * int(sectors) * 512 == pytest.approx(43e6, rel=0.02)
 
 
+def test_a_return_tells_what_it_was_about_to_find() -> None:
+    told = "7 1 1 2 3\nreturn camera 9000000 0 256 512 13568\n8 1\n"
+    assert rental.read_returns(told) == [Return(7, ok=True, dirty=1, writeback=2, free=3)]
+    (of_camera,) = rental.read_returns(told, "return camera ")
+    assert (of_camera.ms, of_camera.ok) == (9, False)
+    assert of_camera.used_mib == rental.AREA_MIB - 53
+    two = [of_camera, replace(of_camera, free=13568 + 512)]
+    assert rental.used_mib(MOVABLE, two) == rental.AREA_MIB - 54
+    assert rental.used_mib(LAZY, two) is None
+
+
 # Instructions of a return
 
 
@@ -180,15 +191,20 @@ MS = {MOVABLE: 800, NOCLEAN: 400, CLEAN: 100, LAZY: 100, ADAPTIVE: 150, GCMA: 1}
 
 
 def beside(variant: str) -> dict[str, str]:
-    """Under random writes they are twice as long, the last of movable ten times, and fails."""
+    """Under random writes they are twice as long, the last of movable ten times, and fails. What is
+    written is dirty then, or half under write-back; of a movable area 26 MiB are free.
+    """
     slipped = f"slipped {int(variant == ADAPTIVE)}\n"
     sections = {"area end": slipped if VARIANTS[variant].scheme else ""}
     several = rental_return.RETURNS
     for load in rental_return.LOADS:
         each = MS[variant] * 1_000_000 * (2 if load.name == "rndrw" else 1)
         failing = load.name == "rndrw" and variant == MOVABLE
-        last = f"{10 * each} 0\n" if failing else f"{each} 1\n"
-        sections[load.section] = f"{each} 1\n" * (several - 1) + last
+        writes = load.name in rental_return.WRITES
+        found = f"{256 * writes} 0 {(26 * 256) * (variant == MOVABLE)}\n"
+        then = found.replace("256 0 ", "128 512 ", writes)
+        last = f"{10 * each} 0 {then}" if failing else f"{each} 1 {then}"
+        sections[load.section] = f"{each} 1 {found}" * (several - 1) + last
         for place, number in (("before", 0), ("after", several * 256 * 30)):
             counted = f"discarded {number}\nactivated 0\nmoved_out 0\n"
             sections[f"area {place} {load.section}"] = (
@@ -209,7 +225,8 @@ def anonymous() -> dict[str, str]:
         for number in range(rental_anon.ROUNDS):
             name = f"{state}, {mib}, {number}"
             hard = (state, mib) == (rental_anon.HELD, 80)
-            sections[name] = "5000000000 0\n" if hard else f"{(mib + number) * 1_000_000} 1\n"
+            done = "5000000000 0" if hard else f"{(mib + number) * 1_000_000} 1"
+            sections[name] = f"{done} 0 0 0\n"
             sections[f"vmstat before {name}"] = "pgmigrate_success 7\noom_kill 1\n"
             moved = 7 if hard else 7 + mib * loads.PAGES
             sections[f"vmstat after {name}"] = (
@@ -242,9 +259,15 @@ def test_figures_of_returns(run: Callable[..., Outcome]) -> None:
         "rental-dirty-return": 2,
     }
     (rows,) = (t.rows for t in outcome.tables if t.title == "Return beside a load, ms")
-    assert rows[0] == ["rndrd 100", MOVABLE, 800, 800, 800, 0, 0, None]
-    assert rows[3] == ["rndrd 100", LAZY, 100, 100, 100, 0, 0, 30]
+    assert rows[0] == ["rndrd 100", MOVABLE, 800, 800, 800, 0, 0, None, 80]
+    assert rows[3] == ["rndrd 100", LAZY, 100, 100, 100, 0, 0, 30, None]
     assert [row[1] for row in rows[:6]] == [MOVABLE, NOCLEAN, CLEAN, LAZY, ADAPTIVE, GCMA]
+    (rows,) = (t.rows for t in outcome.tables if "by what is dirty" in t.title)
+    assert len(rows) == 6 * len(rental_return.BESIDE)
+    assert rows[0] == ["rndrw 100", MOVABLE, 8, 0.9, 1, 0.25, 2, 1600, 16000, 0.5, 2]
+    points = {plot.title: plot.lines for plot in outcome.plots if plot.kind == "points"}
+    assert list(points) == ["Return under rndrw 100, each", "Return under seqwr 100, each"]
+    assert points["Return under rndrw 100, each"][0].points[-1] == (2, 16000)
     (rows,) = (t.rows for t in outcome.tables if t.title.endswith("by its pages"))
     assert rows[0] == ["idle", 1, *[600] * 7]
     assert rows[-1] == ["mapped", AREA_PAGES, None, *[1000 * AREA_PAGES + 500] * 5, None]
@@ -283,8 +306,19 @@ def test_a_load_that_writes_nothing_is_told() -> None:
         rental_return.check_writers(output(LAZY, beside(LAZY) | idle))
 
 
+def test_a_load_whose_pages_are_always_clean_is_told() -> None:
+    several = rental_return.RETURNS
+    for variant in rental_return.BESIDE:
+        clean = {"seqwr 200 0": "1 1 0 0 0\n" * several}
+        with pytest.raises(LabError, match="no return met a dirty page of seqwr 200"):
+            rental_return.check_writers(output(variant, beside(variant) | clean))
+    for one in ("1 1 1 0 0\n", "1 1 0 1 0\n"):
+        met = {"seqwr 200 0": "1 1 0 0 0\n" * (several - 1) + one}
+        rental_return.check_writers(output(LAZY, beside(LAZY) | met))
+
+
 def test_a_return_that_is_missing_is_told() -> None:
-    sections = beside(LAZY) | {"seqwr 200 0": "1 1\n"}
+    sections = beside(LAZY) | {"seqwr 200 0": "1 1 0 0 0\n"}
     with pytest.raises(LabError, match=f"1 of {rental_return.RETURNS} returns, seqwr 200"):
         rental_return.read_beside(output(LAZY, sections))
 
@@ -416,10 +450,11 @@ def day(variant: str, seed: int) -> dict[str, str]:
         (rental_apps.PLAYER, ms, 1),
         (rental_apps.CAMERA, ms // 2, 0 + (variant != MOVABLE)),
     )
+    pages = (6 + seed) * 256 if variant == MOVABLE else 0  # that are free
     counted = "".join(f"{name} 256\n" for name in rental_apps.COUNTERS)
     return {
         "apps": activities.removesuffix("activity camera back 2000000\n")
-        + "".join(f"return {app} {ms}000000 {ok}\n" for app, ms, ok in returned),
+        + "".join(f"return {app} {ms}000000 {ok} 0 0 {pages}\n" for app, ms, ok in returned),
         "diskstats before": DISK.format(0, 0),
         "diskstats after": DISK.format(sectors, 2048),
         "area before": "".join(f"{name} 0\n" for name in rental_apps.COUNTERS),
@@ -441,8 +476,9 @@ def test_figures_of_applications(run: Callable[..., Outcome]) -> None:
     }
     apps, returns, pages = outcome.tables
     assert apps.rows[0][:4] == [NONE, 2, 2, 1]
-    assert returns.rows[1] == [rental_apps.PLAYER, rental.AREA_MIB, MOVABLE, 500, 520, 600, 0]
-    assert returns.rows[-6][-1] == len(rental_apps.SEEDS)
+    assert returns.rows[1] == [rental_apps.PLAYER, rental.AREA_MIB, MOVABLE, 500, 520, 600, 0, 97]
+    assert returns.rows[-6][-2:] == [len(rental_apps.SEEDS), 97]
+    assert returns.rows[-5][-1] is None
     assert pages.rows[0] == [NOCLEAN, *[1] * 6]
 
 
@@ -450,4 +486,11 @@ def test_an_application_that_is_missing_is_told() -> None:
     sections = day(LAZY, 1)
     sections["apps"] = sections["apps"].replace("activity quake 2", "quake 2")
     with pytest.raises(LabError, match="118 activities"):
+        rental_apps.read(output(LAZY, sections))
+
+
+def test_a_device_that_is_not_given_its_memory_is_told() -> None:
+    sections = day(LAZY, 1)
+    sections["apps"] = sections["apps"].replace("return camera", "return cam")
+    with pytest.raises(LabError, match="lazy: 0 returns for camera"):
         rental_apps.read(output(LAZY, sections))

@@ -94,7 +94,7 @@ def test_pictures_are_files_named_by_what_they_show(tmp_path: Path) -> None:
     assert plots.svg(CDF) in written[0].read_text()
 
 
-@pytest.mark.parametrize("kind", ["cdf", "lines", "bars"])
+@pytest.mark.parametrize("kind", ["cdf", "lines", "points", "bars"])
 def test_svg_is_the_same_again_and_names_its_lines(kind: str) -> None:
     plot = replace(CDF, kind=kind, groups=("x", "y"), log_x=False)
     once = plots.svg(plot)

@@ -134,13 +134,18 @@ def read(output: Output) -> Day:
     activities = re.findall(r"^activity \S+ (\S+) (\d+)$", text, flags=re.M)
     if len(activities) != len(ORDER) * (ACTIVITIES + 1) - 1:
         raise LabError(f"{output.guest.name}: {len(activities)} activities")
-    returned = re.findall(r"^return (\S+) (\d+) ([01])$", text, flags=re.M)
+    returned = {}
+    for app in DEVICES:
+        found = rental.read_returns(text, f"return {app} ")
+        if len(found) != 1:
+            raise LabError(f"{output.guest.name}: {len(found)} returns for {app}")
+        returned[app] = found[0]
     disk = rental.disk(output, "before", "after")
     area = output.gained("area", "before", "after")
     return Day(
         [int(ns) / 1e6 for which, ns in activities if which == "0"],
         [int(ns) / 1e6 for which, ns in activities if which != "0"],
-        {app: Return(int(ns), ok == "1") for app, ns, ok in returned},
+        returned,
         disk.sectors_read,
         disk.sectors_written,
         {name: area[name] for name in COUNTERS if name in area},
@@ -213,11 +218,19 @@ def _return_table(days: Days) -> Table:
             rows.append(
                 [
                     *(app, sum(mib), variant, round(min(ms), 3), round(mean(ms), 3)),
-                    *(round(max(ms), 3), rental.failures(of)),
+                    *(round(max(ms), 3), rental.failures(of), rental.used_mib(variant, of)),
                 ]
             )
-    columns = ("application", "returned, MiB", "variant", "min", "mean", "max", "failed")
-    return Table("Return when an application is started, ms", columns, rows)
+    return Table(
+        "Return when an application is started, ms",
+        (
+            *("application", "returned, MiB", "variant", "min", "mean", "max", "failed"),
+            "used, MiB",
+        ),
+        rows,
+        "Used: what all of a movable area held just before, in the mean; what is lent of a rental"
+        " one came home as the last table tells.",
+    )
 
 
 def _page_table(days: Days) -> Table:

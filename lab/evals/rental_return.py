@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What it takes to get lent memory back, and to lend it (paper Fig. 2, 5a, 5b, 8).
+"""What it takes to get lent memory back, and to lend it (paper Fig. 2, 5, 8).
 
 Exact guests: instructions of a return by what the area holds, of replacing a page before a write,
 of lending a frame; and how long returns take beside a load on the same CPU, as in the paper, with a
@@ -7,9 +7,9 @@ disk as slow as an SD card, all in the guest's own time. (An emulator that runs 
 stops one for seconds now and then, perhaps with a page locked that a return waits for.)
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 
 from lab import loads, rental, rental_anon, rental_costs, stats, workloads
 from lab.errors import LabError
@@ -121,10 +121,10 @@ def read_beside(output: Output) -> dict[Load, list[Return]]:
     """The returns of a system guest."""
     returns = {}
     for load in LOADS:
-        lines = re.findall(r"^(\d+) ([01])$", output[load.section], flags=re.M)
-        if len(lines) != RETURNS:
-            raise LabError(f"{output.guest.name}: {len(lines)} of {RETURNS} returns, {load.label}")
-        returns[load] = [Return(int(ns), ok == "1") for ns, ok in lines]
+        found = rental.read_returns(output[load.section])
+        if len(found) != RETURNS:
+            raise LabError(f"{output.guest.name}: {len(found)} of {RETURNS} returns, {load.label}")
+        returns[load] = found
     return returns
 
 
@@ -133,10 +133,19 @@ def _marks(load: Load) -> tuple[str, str]:
 
 
 def check_writers(output: Output) -> None:
-    """Raise a LabError if a load that writes did not: returns beside it would tell nothing."""
+    """Raise a LabError if a load that writes did not, or if nothing was dirty, or under write-back,
+    whenever memory was returned: returns beside it would tell nothing.
+    """
+    returns = read_beside(output)
     for load in LOADS:
         if load.name != READS and not rental.disk(output, *_marks(load)).sectors_written:
             raise LabError(f"{output.guest.name}: nothing was written by {load.label}")
+        if load.name in WRITES and not any(map(_unclean, returns[load])):
+            raise LabError(f"{output.guest.name}: no return met a dirty page of {load.label}")
+
+
+def _unclean(each: Return) -> int:
+    return each.dirty + each.writeback
 
 
 def lent_mib(output: Output, load: Load) -> float | None:
@@ -301,22 +310,65 @@ def _beside_table(beside: Mapping[str, Returns], outputs: Mapping[str, Output]) 
                     *(load.label, variant, round(min(samples), 3), round(_median(returns), 3)),
                     *(round(max(samples), 3), rental.failures(returns)),
                     *(killed, None if lent is None else round(lent, 1)),
+                    rental.used_mib(variant, returns),
                 ]
             )
     return Table(
         "Return beside a load, ms",
         (
             *("load", "variant", "min", "median", "max", "failed"),
-            *("processes killed", "lent, MiB"),
+            *("processes killed", "lent, MiB", "used, MiB"),
         ),
         rows,
         f"{RETURNS} returns of {rental.AREA_MIB} MiB each, one CPU; files of so many MiB, 16 KiB at"
         f" a time, on {rental.SLOW_DISK}, in about {rental.CACHE_MIB} MiB beside the area,"
         " less what is held. A return lasts until the memory is there; failed: one try was not"
         " enough. Before each all clean cache is dropped and the file is read again, for 5 s"
-        " before the first, for 2 s before others. Lent: found by a return, in the mean. Medians"
-        " are nearest-rank.",
+        " before the first, for 2 s before others. Lent: found by a return, in the mean; used: what"
+        " a movable area held just before one. Medians are nearest-rank.",
     )
+
+
+def _unclean_table(beside: Mapping[str, Returns]) -> Table:
+    rows: list[list[Cell]] = []
+    for load in LOADS:
+        for variant in BESIDE if load.name in WRITES else ():
+            returns = beside[variant][load]
+            dirty, writeback = ([n / loads.PAGES for n in pages] for pages in _pages(returns))
+            longest = max(returns, key=lambda each: each.ns)
+            rows.append(
+                [
+                    *(load.label, variant, sum(map(bool, map(_unclean, returns)))),
+                    *(round(mean(dirty), 1), round(max(dirty), 1)),
+                    *(round(mean(writeback), 2), round(max(writeback), 2)),
+                    *(round(_median(returns), 3), round(longest.ms, 3)),
+                    *(round(n / loads.PAGES, 2) for n in (longest.dirty, longest.writeback)),
+                ]
+            )
+    return Table(
+        "Return by what is dirty or under write-back, ms",
+        (
+            *("load", "variant", "returns that met any"),
+            *("dirty, MiB", "at most", "under write-back, MiB", "at most"),
+            *("median", "max", "dirty then, MiB", "under write-back then, MiB"),
+        ),
+        rows,
+        "The paper's Fig. 5c. Of the same returns: pages of the whole machine just before each, in"
+        " the mean; then: before the longest. Under lazy and adaptive none of them is lent.",
+    )
+
+
+def _pages(returns: Sequence[Return]) -> tuple[list[int], list[int]]:
+    return [each.dirty for each in returns], [each.writeback for each in returns]
+
+
+def _unclean_plot(beside: Mapping[str, Returns], load: Load) -> Plot:
+    lines = [
+        Line(variant, [(each.writeback / loads.PAGES, each.ms) for each in beside[variant][load]])
+        for variant in BESIDE
+    ]
+    x = "MiB under write-back"
+    return Plot(f"Return under {load.label}, each", "points", x, "ms", lines, log_y=True)
 
 
 def _cdf(beside: Mapping[str, Returns], load: Load) -> Plot:
@@ -357,7 +409,7 @@ def _exact_run(output: Output, costs: Costs) -> Run:
 
 
 def rental_return(kernels: Kernels) -> Outcome:
-    """what it takes to get lent memory back, and to lend it (rental paper Fig. 2, 5a, 5b, 8)"""
+    """what it takes to get lent memory back, and to lend it (rental paper Fig. 2, 5, 8)"""
     exact = run_all(
         "rental-return, costs",
         [rental_costs.guest(kernels, variant) for variant in STATES_OF],
@@ -394,10 +446,12 @@ def rental_return(kernels: Kernels) -> Outcome:
             _write_table(writes),
             _lend_table(lends),
             _beside_table(beside, loaded),
+            _unclean_table(beside),
             rental_anon.table(rental_anon.read(lent_to_all[anonymous.name])),
         ],
         [
             *(_cdf(beside, load) for load in LOADS if load in DRAWN),
+            *(_unclean_plot(beside, Load(name, QUIET.files_mib)) for name in WRITES),
             _cost_plot(costs),
         ],
         {

@@ -15,10 +15,12 @@
  *	by "store" through the mapping. Prints "PAGES CYCLES"
  * rental returns DEBUG FILE MIB PAGES TIMES SEED
  *	so many times: drop all clean cache, read MIB of FILE, but for a time only, which is longer
- *	at first, wait for a random time, have PAGES returned, and lend them again. "NS OK" each:
- *	the time until they are there, however often that is tried, and whether once was enough
+ *	at first, wait for a random time, have PAGES returned, and lend them again. Each prints
+ *	"NS OK DIRTY WRITEBACK FREE": the time until they are there, however often that is tried,
+ *	whether once was enough, and how many pages of the machine were dirty and under writeback
+ *	just before, and how many of stock CMA's areas were free
  * rental take DEBUG PAGES
- *	have PAGES returned, and lend them again: "NS OK", as above
+ *	have PAGES returned, and lend them again: "NS OK DIRTY WRITEBACK FREE", as above
  * rental time COMMAND...	run it: "ns N" that it took, "cpu_us N" of CPU
  * rental hog MIB		use so much anonymous memory: "held", then sleep until killed
  * rental oom			use more and more until killed: "ns N" and "pages N"
@@ -353,6 +355,39 @@ static void write_all(char **arg)
 
 /* ------ returns beside a load ------------------------------------------- */
 
+struct found {
+	unsigned long dirty, writeback, free;
+};
+
+/* What a return is about to find: pages of the whole machine, of which the area has some. */
+static struct found look(void)
+{
+	FILE *in = fopen("/proc/vmstat", "r");
+	unsigned long value, seen = 0;
+	struct found found;
+	char name[64];
+
+	if (!in)
+		err(1, "vmstat");
+	while (fscanf(in, "%63s %lu", name, &value) == 2) {
+		if (!strcmp(name, "nr_dirty"))
+			found.dirty = value, seen++;
+		else if (!strcmp(name, "nr_writeback"))
+			found.writeback = value, seen++;
+		else if (!strcmp(name, "nr_free_cma"))
+			found.free = value, seen++;
+	}
+	fclose(in);
+	if (seen != 3)
+		errx(1, "vmstat: what is dirty, written back, and free?");
+	return found;
+}
+
+static void print_return(unsigned long ns, int ok, const struct found *found)
+{
+	printf("%lu %d %lu %lu %lu\n", ns, ok, found->dirty, found->writeback, found->free);
+}
+
 /*
  * Pages [0, count) of the area, or any others if they cannot be had: added to @held. The time until
  * they are there, in ns: a device has no use for an error, however fast it comes. @ok becomes 0 if
@@ -383,6 +418,7 @@ static void returns(char **arg)
 	unsigned long mib = number(arg[2]), count = number(arg[3]), times = number(arg[4]), page = 0;
 	int fd = open_at(arg[1], "", O_RDONLY), ok;
 	unsigned long i, done, start, ns, held;
+	struct found found;
 
 	state = number(arg[5]);
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -399,22 +435,24 @@ static void returns(char **arg)
 		sleep_ns(draw(&state) % PAUSE_NS);
 		ok = 1;
 		held = 0;
+		found = look();
 		ns = take(arg[0], count, &held, &ok);
 		if (held)
 			tell(arg[0], "free", held);
-		printf("%lu %d\n", ns, ok);
+		print_return(ns, ok, &found);
 	}
 }
 
 static void take_once(char **arg)
 {
+	struct found found = look();
 	unsigned long held = 0, ns;
 	int ok = 1;
 
 	ns = take(arg[0], number(arg[1]), &held, &ok);
 	if (held)
 		tell(arg[0], "free", held);
-	printf("%lu %d\n", ns, ok);
+	print_return(ns, ok, &found);
 }
 
 /* ------ beside other programs ------------------------------------------- */
@@ -587,7 +625,8 @@ static void image(char **arg)
  * Then the user goes back to another one. At most ALIVE applications live: the oldest is ended.
  *
  * FILE has the libraries, then the text and data of each application. Prints "activity NAME WHICH
- * NS", WHICH 0 is the start, "back" that of an application that was there; "return NAME NS OK".
+ * NS", WHICH 0 is the start, "back" that of an application that was there; "return NAME " and what
+ * other returns print.
  */
 #define ACTIVITIES	4
 #define CLUSTER		8UL	/* pages of the libraries that are used together */
@@ -643,12 +682,17 @@ static void activity(struct app *app, unsigned long which)
 static void run_app(const char *debug, struct app *app)
 {
 	unsigned long i, start, ns = 0, held = 0;
+	struct found found;
 	int ok = 1;
 
+	if (app->device[0])
+		found = look();
 	for (i = 0; i < DEVICES && app->device[i]; i++)
 		ns += take(debug, app->device[i], &held, &ok);
-	if (i)
-		printf("return %s %lu %d\n", app->name, ns, ok);
+	if (i) {
+		printf("return %s ", app->name);
+		print_return(ns, ok, &found);
+	}
 	for (i = 0; i < ACTIVITIES; i++) {
 		start = now();
 		if (!i)
