@@ -4,6 +4,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from statistics import mean
 from types import ModuleType
 from typing import cast
 
@@ -382,6 +383,9 @@ def test_figures_of_programs(run: Callable[..., Outcome]) -> None:
     table = outcome.tables[0]
     assert table.rows[0] == ["rndrd 100", NONE, 1, 15_000_000, 400, 2, 0, 2, 0]
     assert table.rows[-1][:2] == ["convert 30, 64 held", GCMA]
+    (copied,) = (table for table in outcome.tables if "before a write" in table.title)
+    busy = [round(mean(ms * 100 / seed for seed in (1, 2, 3)), 1) for ms in (1000, 1080)]
+    assert copied.rows[0] == ["rndrw 100", *busy, 1000, 1080, 8, 2]
     (ooms,) = (table for table in outcome.tables if "until it is killed" in table.title)
     assert [row[0] for row in ooms.rows[::2]] == list(VARIANTS)
     (returned,) = (table for table in outcome.tables if table.title == "Programs after a return")
