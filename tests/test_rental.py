@@ -407,6 +407,26 @@ def test_sysbench_has_the_papers_parameters() -> None:
     assert rental_throughput.JUDGED_COPY.label == "rndrw 100"
 
 
+def test_sysbench_runs_on_the_papers_sets_beside_what_it_preallocates() -> None:
+    script, jobs = rental_throughput.FILE_IO, rental_throughput.FILE_IO_JOBS
+    held, runs = "", []
+    for line in script.splitlines():
+        if line.startswith("hold "):
+            held = line.removeprefix("hold ")
+        elif line.startswith("file_io "):
+            runs.append(line.split()[1:])
+            assert runs[-1][2] == held
+        elif line == "let_go":
+            held = ""
+    assert runs == [[j.name, str(j.mib), str(j.held), str(s)] for j in jobs for s in j.seeds]
+    assert {job.mib for job in jobs} == {100, 150, 200, 300}
+    assert {job.held for job in jobs} == {0, 64, 96}
+    assert len(jobs) == 4 * 3 * 2
+    # what is judged, and drawn, is no matter of chance
+    assert rental_throughput.JUDGED_COPY.seeds == rental_throughput.SEEDS
+    assert all(j.seeds == rental_throughput.SEEDS for j in jobs if j.mib == 300 and j.held < 96)
+
+
 # Applications
 
 
