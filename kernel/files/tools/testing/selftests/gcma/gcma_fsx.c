@@ -552,16 +552,49 @@ static void begin(const struct volume *v)
 	rnd = options.seed;
 }
 
+static struct rented {
+	unsigned long lends, slipped, held, no_memory;
+} rented_so_far(void)
+{
+	return (struct rented){
+		.lends = vm_event("rental_lends"),
+		.slipped = vm_event("rental_slipped"),
+		.held = vm_event("rental_held"),
+		.no_memory = vm_event("rental_no_memory"),
+	};
+}
+
+/* A page that becomes dirty where it is lent has a cause that is counted. */
+static void check_rented(const struct rented *before)
+{
+	struct rented now = rented_so_far();
+	unsigned long lends = now.lends - before->lends, slipped = now.slipped - before->slipped;
+	unsigned long held = now.held - before->held;
+	unsigned long no_memory = now.no_memory - before->no_memory;
+
+	diag("%lu pages were lent, %lu became dirty there, %lu held, %lu without memory", lends,
+	     slipped, held, no_memory);
+	if (!lends && !options.dir)
+		fail("no page was lent: nothing was tested");
+	if (slipped > held + no_memory)
+		fail("%lu pages became dirty in the area, and %lu had a reason to stay", slipped,
+		     held + no_memory);
+}
+
 static void fsx(void)
 {
 	struct volume *v = options.dir ? NULL : &volume;
 	unsigned long stores = counter("stores"), loads = counter("loads");
+	bool rental = areas_have("policy", "rental");
+	struct rented rented = {};
 	pid_t reclaimer;
 
 	if (v)
 		need_volume(v);
 	signal(SIGBUS, on_sigbus);
 	begin(v);
+	if (rental)
+		rented = rented_so_far();
 	reclaimer = reclaim_all_the_time();
 	for (done = 0; done < operations; done++)
 		step();
@@ -584,6 +617,8 @@ static void fsx(void)
 	loads = counter("loads") - loads;
 	diag("seed %llu: %lu operations, %lu stores, %lu loads, %lu direct transfers refused",
 	     (unsigned long long)options.seed, operations, stores, loads, refused);
+	if (rental)
+		check_rented(&rented);
 }
 
 static bool may_lack_memory(const struct volume_kind *kind)
