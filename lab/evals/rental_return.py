@@ -33,7 +33,7 @@ from lab.results import Cell, Line, Outcome, Plot, Run, Table
 READS, WRITES, CONVERT = "rndrd", ("rndrw", "seqwr"), "convert"
 RETURNS = 8
 BESIDE = (MOVABLE, *LENT, GCMA)
-SECONDS = 180  # of a guest on an idle core
+SECONDS = 330  # of a guest on an idle core
 
 
 @dataclass(frozen=True)
@@ -323,9 +323,11 @@ def _beside_table(beside: Mapping[str, Returns], outputs: Mapping[str, Output]) 
         f"{RETURNS} returns of {rental.AREA_MIB} MiB each, one CPU; files of so many MiB, 16 KiB at"
         f" a time, on {rental.SLOW_DISK}, in about {rental.CACHE_MIB} MiB beside the area,"
         " less what is held. A return lasts until the memory is there; failed: one try was not"
-        " enough. Before each all clean cache is dropped and the file is read again, for 5 s"
-        " before the first, for 2 s before others. Lent: found by a return, in the mean; used: what"
-        " a movable area held just before one. Medians are nearest-rank."
+        " enough. Before each all clean cache is dropped and the file is read once more, for 15 s"
+        " before the first, for 6 s before others, at most. Lent: found by a return, in the mean;"
+        " used: what a movable area held just before one. Medians are nearest-rank. The paper has"
+        " 50 returns, sysbench itself and 128 MiB held, with which programs here are killed for"
+        " memory."
         " The paper's curve of vfat (Fig. 2) is left out: in Linux 6.12 dirty pages of vfat are"
         " moved as those of ext4 are, which was what it was for.",
     )

@@ -63,9 +63,9 @@
 /* Who does not get his memory tries again for so long. */
 #define PATIENCE_NS	5000000000UL
 
-/* Between two returns */
-#define FIRST_NS	5000000000UL
-#define REFILL_NS	2000000000UL
+/* At most, before a return; in the shorter time a card reads 250 MB, if nobody else uses it */
+#define FIRST_NS	15000000000UL
+#define REFILL_NS	6000000000UL
 #define PAUSE_NS	200000000UL
 
 static char buf[CHUNK * PAGE];
