@@ -576,7 +576,8 @@ static void check_rented(const struct rented *before)
 	     slipped, held, no_memory);
 	if (!lends && !options.dir)
 		fail("no page was lent: nothing was tested");
-	if (slipped > held + no_memory)
+	/* one that stays may become dirty again, when its filesystem puts off to write it */
+	if (slipped > 2 * (held + no_memory))
 		fail("%lu pages became dirty in the area, and %lu had a reason to stay", slipped,
 		     held + no_memory);
 }
