@@ -2382,6 +2382,19 @@ static void group_glutton(void)
 	}
 }
 
+/* Pages, and frames for twice as many, all of which may be dirty */
+static void glutton_begin(void)
+{
+	struct area area;
+
+	pages = MAX_PAGES;
+	memory_new();
+	need_area(&area);
+	dirty_max(area.pages);
+	leave_frames(2 * pages);
+	glutton_saw = shared_page();
+}
+
 /* He is killed for it, as without an area. */
 static void glutton_dies(void)
 {
@@ -2405,15 +2418,9 @@ static void glutton_dies(void)
  */
 static void killed_for_memory(void)
 {
-	struct area area;
 	pid_t pid;
 
-	pages = MAX_PAGES;
-	memory_new();
-	need_area(&area);
-	dirty_max(area.pages);
-	leave_frames(2 * pages);
-	glutton_saw = shared_page();
+	glutton_begin();
 	group_new('k');
 	memory_write(0, pages, 1);
 	group_out();
@@ -2457,16 +2464,10 @@ static void glutton(void)
 static void killed_with_all_in_use(void)
 {
 	unsigned long killed;
-	struct area area;
 	pid_t pid;
 	int status;
 
-	pages = MAX_PAGES;
-	memory_new();
-	need_area(&area);
-	dirty_max(area.pages);
-	leave_frames(2 * pages);
-	glutton_saw = shared_page();
+	glutton_begin();
 	memory_write(0, pages, 1);
 	swap_out();
 	killed = vm_event("oom_kill");
