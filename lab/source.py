@@ -280,6 +280,8 @@ def _patched_content(base: Tree, series: Series) -> dict[str, bytes | None]:
 
 def apply_patch(patch: Patch, folder: Path, release: str) -> None:
     """Apply without fuzz, or name the patch, the files and the point release."""
+    if patch.adds and not re.search(r"^(diff|---|\+\+\+|@@) ", patch.text, flags=re.M):
+        return  # it brings new files, and that is all
     command = ["patch", "-p1", "--fuzz=0", "--force", "--no-backup-if-mismatch", "-r", "-"]
     answer = process.run(command, cwd=folder, input=patch.text, check=False)
     if answer.returncode == 0:

@@ -2,9 +2,22 @@
 """`gcma export`: the kernel part as mails."""
 
 import argparse
+import tempfile
 from pathlib import Path
 
-from lab import build, console, export, paths, setup, source, stepwise, systems, targets, tests
+from lab import (
+    build,
+    checkpatch,
+    console,
+    export,
+    paths,
+    setup,
+    source,
+    stepwise,
+    systems,
+    targets,
+    tests,
+)
 from lab.errors import LabError
 from lab.verbs import add_json, print_json
 
@@ -15,7 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", metavar="NAMES", default="", help=f"these systems and what they need: {names}"
     )
-    parser.add_argument("--check", action="store_true", help="build after each patch: W=1, sparse")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="checkpatch each mail, and build after each patch: W=1, sparse",
+    )
     parser.add_argument(
         "--test", action="store_true", help="run the tests on a kernel of these patches alone"
     )
@@ -31,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
     base = source.pristine(targets.DEFAULT.linux, paths.cache())
     series = source.read_series(paths.KERNEL)
     if args.check:
+        with tempfile.TemporaryDirectory(prefix="gcma-mails-") as folder:
+            mails = export.export(base, series, Path(folder), only)
+            checkpatch.check(mails, base.path, whole=not only)
         stepwise.check(export.selected(series, only), targets.DEFAULT)
     if args.test:
         results = tests.alone(build.alone(export.selected(series, only)))
