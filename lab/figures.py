@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """figures.toml: what the project promises, held against what was measured."""
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from lab.errors import LabError
 from lab.results import Figure, Result
 
 FILE = paths.REPO / "figures.toml"
+SLACK = 0.02  # share by which a figure may be worse than before
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,13 @@ class Promise:
         if limit is None or value is None:
             return None
         return value <= limit if self.better == "lower" else value >= limit
+
+    def worse(self, value: float | None, before: float | None) -> bool:
+        """Is it worse than before, by more than a share that is nobody's, or gone?"""
+        if value is None or before is None:
+            return before is not None
+        change = value - before if self.better == "lower" else before - value
+        return change > SLACK * abs(before)
 
     def judge(self, value: float | None, *, taken: bool = False) -> Figure:
         """The figure; if its evaluation was taken and has no value of what must be, that is a miss.
@@ -74,9 +83,30 @@ class Standing:
     figure: Figure
     taken: str | None  # None: never
     kernel: str | None
+    before: float | None = None  # in an earlier run that it is held against
+
+    @property
+    def worse(self) -> bool:
+        return self.promise.worse(self.figure.value, self.before)
 
 
-def standings(promises: Sequence[Promise], results: Mapping[str, Result]) -> list[Standing]:
+def earlier(path: Path) -> dict[str, float]:
+    """The values of an earlier run, by figure: the file has what `gcma figures --json` printed."""
+    try:
+        entries = json.loads(path.read_text())
+        return {each["name"]: each["value"] for each in entries if each["value"] is not None}
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError):
+        raise LabError(f"{path} is not what `gcma figures --json` prints") from None
+
+
+def standings(
+    promises: Sequence[Promise],
+    results: Mapping[str, Result],
+    before: Mapping[str, float] | None = None,
+) -> list[Standing]:
+    before = before or {}
     latest = []
     for promise in promises:
         result = results.get(promise.eval)
@@ -84,7 +114,8 @@ def standings(promises: Sequence[Promise], results: Mapping[str, Result]) -> lis
         # older than the promise: not taken
         figure = promise.judge(values.get(promise.name), taken=promise.name in values)
         kernel = ", ".join(result.kernels) if result else None
-        latest.append(Standing(promise, figure, result.taken if result else None, kernel))
+        taken = result.taken if result else None
+        latest.append(Standing(promise, figure, taken, kernel, before.get(promise.name)))
     return latest
 
 
@@ -117,15 +148,19 @@ def table(standings: Sequence[Standing]) -> Table:
     view = Table(title="figures")
     view.add_column("figure")
     view.add_column("what", overflow="fold")
-    for name in ("value", "unit", "must", "aim", ""):
+    compared = any(standing.before is not None for standing in standings)
+    for name in ("value", *(["before"] if compared else []), "unit", "must", "aim", ""):
         view.add_column(name, justify="left" if name in ("unit", "") else "right")
     view.add_column("taken")
     view.add_column("kernel")
     for standing in standings:
         figure = standing.figure
+        verdicts = (verdict(standing), "worse" if standing.worse else "")
         view.add_row(
-            *(figure.name, wording(standing), number(figure.value), figure.unit),
-            *(number(figure.must), number(figure.aim), verdict(standing)),
+            *(figure.name, wording(standing), number(figure.value)),
+            *([number(standing.before)] if compared else []),
+            *(figure.unit, number(figure.must), number(figure.aim)),
+            ", ".join(filter(None, verdicts)),
             *((standing.taken or "never").replace("+00:00", "Z"), standing.kernel or "-"),
         )
     return view

@@ -277,3 +277,57 @@ def test_figures_verb_fails_if_a_figure_does(
     bad = Figure("frame-table", 5.0, "%", 0.8, 0.5, holds=False)
     results.save(replace(sample(), name="size", figures=[bad]))
     assert cli.main(["figures"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "before", "worse"),
+    [
+        ("lower", 102.0, 100.0, False),
+        ("lower", 102.1, 100.0, True),
+        ("higher", 98.0, 100.0, False),
+        ("higher", 97.9, 100.0, True),
+        ("lower", 0.1, 0.0, True),
+        ("lower", 0.0, 0.0, False),
+        ("higher", -1.03, -1.0, True),
+        ("lower", None, 1.0, True),
+        ("lower", None, None, False),
+        ("lower", 9.0, None, False),
+    ],
+)
+def test_a_figure_may_be_a_little_worse_than_before(
+    *, better: str, value: float | None, before: float | None, worse: bool
+) -> None:
+    promise = figures.Promise("some", "time", "s", "sample", better)
+    assert figures.Standing(promise, promise.judge(value), None, None, before).worse == worse
+
+
+def test_figures_are_held_against_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def take(value: float) -> None:
+        figure = Figure("frame-table", value, "%", 0.8, 0.5, holds=True)
+        results.save(replace(sample(), name="size", figures=[figure]))
+
+    monkeypatch.setenv("GCMA_CACHE", str(tmp_path))
+    take(0.5)
+    assert cli.main(["figures", "--json"]) == 0
+    file = tmp_path / "before.json"
+    file.write_text(capsys.readouterr().out)
+    assert cli.main(["figures", "--against", str(file)]) == 0
+    take(0.52)
+    assert cli.main(["figures", "--against", str(file)]) == 1
+    capsys.readouterr()
+    assert cli.main(["figures", "--against", str(file), "--json"]) == 1
+    assert {each["before"] for each in json.loads(capsys.readouterr().out)} == {None, 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(None, "No such file"), ("{}[", "not what"), ('{"a": 1}', "not what"), ("[{}]", "not what")],
+)
+def test_what_is_no_earlier_run_is_refused(text: str | None, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "before.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(LabError, match=words):
+        figures.earlier(file)
