@@ -352,9 +352,9 @@ static void cf_unlock(struct cf_heap *heap)
 }
 
 /*
- * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. So each
- * turn of the loop hands it a pointer that it knows nothing of, as an asm statement could have
- * changed it.
+ * The compiler shall not make a call of memcpy() or memset() of a loop: firmware may have none. So
+ * each turn of the loop hands it a pointer that it knows nothing of, as an asm statement could
+ * have changed it.
  */
 #define CF_HIDE(pointer) __asm__("" : "+r"(pointer))
 
@@ -418,6 +418,7 @@ static void cf_copy(cf_any *to, const cf_any *from, uint32_t words)
 		}
 	}
 }
+
 #define CF_COPY(to, from, words) cf_copy(to, from, words)
 #endif
 
@@ -1462,7 +1463,7 @@ static bool cf_find_own(struct cf_heap *heap, cf_handle handle, struct cf_object
  * another object and must be the last call. Non-moving: @frames block-frames, that of the slot too.
  */
 CF_INLINE void cf_release(struct cf_heap *heap, const struct cf_object *object, uint32_t slot,
-		       uint32_t frames)
+			  uint32_t frames)
 {
 	if (cf_is_nonmoving(heap)) {
 		cf_give_frames(heap, object->where, 1, frames);
@@ -2515,7 +2516,8 @@ size_t cf_bound(struct cf_heap *heap, size_t size)
 	else if (whole)
 		high = heap->pages / whole;
 	else
-		high = heap->pages * class->per_page; /* NOLINT(clang-analyzer-core.NullDereference) */
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+		high = heap->pages * class->per_page;
 	while (low < high) {
 		middle = low + (high - low + 1) / 2;
 		if (cf_worst_with(heap, class, spine, whole, middle) <=
