@@ -27,8 +27,8 @@
  *     refills, and has none in its hands while it does not hold the lock: others, who may need
  *     just these, find them on the list or in the buddy allocator.
  *
- * current->camc and ->camc_colors are written and read by their task only (/proc looks at the first
- * under RCU, and sets are freed by RCU).
+ * current->camc, ->camc_colors, ->camc_debt and ->camc_lapse are written and read by their task
+ * only (/proc looks at the first under RCU, and sets are freed by RCU).
  */
 
 #define pr_fmt(fmt) "camc: " fmt
@@ -80,6 +80,12 @@
 #define CAMC_FORGET		HZ
 #define CAMC_FORGET_SEARCHES	4
 #define CAMC_FORGET_MOST	(30 * HZ)
+
+/*
+ * How many pages may be searched, in the mean, each time that one is to be moved to its color: some
+ * 4 us, if 64 GiB take half a second, which is an estimate.
+ */
+#define CAMC_CREDIT		128UL
 
 DEFINE_STATIC_KEY_DEFERRED_FALSE(camc_key, HZ);
 
@@ -680,7 +686,7 @@ static bool camc_search_part(struct zone *zone, unsigned long pfn, const struct 
  * May sleep. O(pages of the zone), but a color that was found to be used up is not searched for
  * again. Who is being killed gives up: it may have any page.
  */
-static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
+static struct page *camc_search(struct zone *zone, gfp_t gfp, unsigned int alloc_flags,
 				const unsigned long *colors)
 {
 	DECLARE_BITMAP(mine, CAMC_MAX_COLORS);
@@ -728,6 +734,11 @@ static struct page *camc_search(struct zone *zone, unsigned int alloc_flags,
 	}
 	spin_unlock_irqrestore(&zone->lock, flags);
 	trace_camc_search(zone, (parts - left) * camc_search_nr());
+	/* as __camc_migration_target() asks */
+	if (camc_uses_others() && gfp & __GFP_NORETRY) {
+		current->camc_debt += (parts - left) * camc_search_nr();
+		current->camc_lapse = jiffies + CAMC_FORGET_MOST;
+	}
 	return page;
 }
 
@@ -829,7 +840,7 @@ out:
 	spin_unlock_irqrestore(&zone->lock, flags);
 	if (!page && !used_up && !(alloc_flags & ALLOC_NOFRAGMENT) &&
 	    gfpflags_allow_blocking(gfp))
-		page = camc_search(zone, alloc_flags, wish.colors);
+		page = camc_search(zone, gfp, alloc_flags, wish.colors);
 	return page;
 }
 
@@ -919,8 +930,23 @@ void __camc_free_folios(struct folio_batch *folios)
 }
 
 /*
+ * Each of many pages that are moved may need a search, and others wait for an area or for memory to
+ * go offline: so a task pays for what it searched, and does without before it has, or half a minute
+ * went by.
+ */
+static bool camc_owes(void)
+{
+	unsigned long paid = min(current->camc_debt, CAMC_CREDIT);
+
+	if (current->camc_debt && time_after(jiffies, current->camc_lapse))
+		paid = current->camc_debt;
+	current->camc_debt -= paid;
+	return current->camc_debt;
+}
+
+/*
  * Where a page of a taken color is to be moved, so that it keeps its color. NULL: any
- * page will do, since there is none of the color, or nobody has it. It does: who pins the page for
+ * page will do, since none of the color was found, or nobody has it. It does: who pins the page for
  * long, or takes memory offline, fails if it cannot be moved. So the caller asks again, without
  * colors, whether or not the task has some.
  */
@@ -934,6 +960,9 @@ struct folio *__camc_migration_target(struct folio *src, gfp_t gfp, int nid, nod
 	bitmap_zero(colors, CAMC_MAX_COLORS);
 	__set_bit(color, colors);
 	gfp = (gfp & ~(__GFP_RETRY_MAYFAIL | __GFP_NOFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
+	/* and leaves alone what is kept for who cannot sleep */
+	if (camc_owes())
+		gfp = (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NOMEMALLOC;
 	own = camc_use_colors(colors);
 	folio = __folio_alloc(gfp, 0, nid, nodes);
 	camc_use_colors(own);

@@ -493,6 +493,7 @@ void camc_fork(struct task_struct *child, unsigned long clone_flags)
 
 	if (set && !(clone_flags & CLONE_VM || set->flags & CAMC_FORK))
 		set = NULL;
+	child->camc_debt = 0;
 	if (!(clone_flags & CLONE_THREAD))
 		child->camc_borrowed = set && !(set->flags & CAMC_FORK);
 	/* Else the same: a thread of his is where he is. */
@@ -772,12 +773,15 @@ static ssize_t camc_memcg_write(struct kernfs_open_file *of, char *buf, size_t n
 	bool limited;
 	int err;
 
+	if (strlen(buf) != nbytes)
+		return -EINVAL;
 	buf = strstrip(buf);
 	if (!strcmp(buf, "none")) {
 		camc_memcg_reset(memcg);
 		return nbytes;
 	}
-	err = camc_parse_policy(buf, &policy);
+	/* a list of bits ends with its line */
+	err = strchr(buf, '\n') ? -EINVAL : camc_parse_policy(buf, &policy);
 	if (err)
 		return err;
 	/* also of who opened the file: a privileged task may only write for it */
