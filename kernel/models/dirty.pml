@@ -106,6 +106,8 @@
 #define LOST_SAME	46 /* mutant: gcma_leave_lost(): only if the slot has the entry */
 #define LOST_LOCK	47 /* mutant: gcma_leave_lost(): i_pages lock */
 #define OVER_SLOT	48 /* mutant: gcma_give_up(): put what is not in its slot */
+#define DRAIN_CLEAN	49 /* mutant: gcma_drop_unused(): put what is clean */
+#define LOST_CLEAN	50 /* mutant: gcma_leave_lost(): put what is clean */
 
 #ifndef LEAVE_OUT
 #define LEAVE_OUT	0
@@ -494,15 +496,23 @@ add:	   if
 }
 
 /* What cannot be needed any more is dropped; else the frame is let go. */
+/* What a drain finds may be clean by now; no primary's that is dirty can be. */
+#define FOUND(f)	(state[f] == STORED && (dirty[f] || me == THIRD))
+#define TOO_LATE(f, who)	(!dirty[f] && KEPT(who))
+
 inline drop_unused(f, owned)
 {
 	if
-	:: d_step { dirty[f] && state[f] == STORED -> k = key[f]; claim(f) }
+	:: d_step { FOUND(f) -> k = key[f]; claim(f) }
 	   unused = !USED(k) || !KEPT(DROP_COUNT);
-	   d_step { NEED(DROP_LOCK, !lock) ->
+	   d_step { TOO_LATE(f, DRAIN_CLEAN) || NEED(DROP_LOCK, !lock) ->
+		if
+		:: TOO_LATE(f, DRAIN_CLEAN) -> put(f)
+		:: else ->
 		if
 		:: unused || (slot[k] != f && KEPT(DROP_SLOT)) -> cleanse(f); put(f)
 		:: else -> disown(f)
+		fi
 		fi;
 		unused = 0; failed = 0; k = 0 }
 	/* Somebody owns it. */
@@ -713,6 +723,28 @@ end:	do
 	:: dirty[0] && state[0] == STORED -> f = 0; goto drain
 	:: dirty[1] && state[1] == STORED -> f = 1;
 drain:	   busy++;
+#ifdef FAILING
+	   /* LEAVE_LOST, if memory fails meanwhile. */
+	   if
+	   :: d_step { !bad[1 - f] && !used && FOUND(f) && key[f] == 0 -> bad[f] = 1; claim(f) }
+	      if
+	      :: d_step { TOO_LATE(f, LOST_CLEAN) -> put(f) }
+	      :: d_step { !TOO_LATE(f, LOST_CLEAN) && cached && KEPT(LOST_HELD) -> disown(f) }
+	      :: d_step { !TOO_LATE(f, LOST_CLEAN) && !(cached && KEPT(LOST_HELD)) && !lock ->
+		      if
+		      :: slot[0] == f ->
+			      /* what the device has is not lost */
+			      assert(dirty[f] || device != NEW);
+			      LOSE(true);
+			      slot[0] = EMPTY
+		      :: else
+		      fi;
+		      cleanse(f);
+		      put(f) }
+	      fi
+	   :: true
+	   fi;
+#endif
 	   drop_unused(f, true);
 	   d_step { f = NONE; leave() }
 

@@ -139,8 +139,8 @@ static inline bool gcma_room(struct gcma *g, enum gcma_admission rule)
 }
 
 /*
- * Would gcma_rule() and gcma_room() refuse a page that is not hot, whatever primaries leave the samples?
- * Most of a stream is found out here.
+ * Would gcma_rule() and gcma_room() refuse a page that is not hot, whatever primaries leave the
+ * samples? Most of a stream is found out here.
  */
 static inline bool gcma_is_closed(const struct gcma *g, u32 hash)
 {

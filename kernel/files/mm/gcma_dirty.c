@@ -486,6 +486,22 @@ bool __gcma_swap_node_stays(const struct xa_node *node)
 /* ------ leaving --------------------------------------------------------- */
 
 /*
+ * As gcma_claim(), but of a dirty tenant only. What was seen to be dirty may have been loaded, and
+ * its frame been lent to a clean one of the same slot or another, if no primary has come for it.
+ * That one is dropped: a primary may have come since, so it cannot be left alone again.
+ */
+static bool gcma_claim_dirty(struct gcma *g, u32 frame, void *entry,
+			     struct address_space *mapping, pgoff_t index)
+{
+	if (!gcma_claim(entry, &frame, mapping, index))
+		return false;
+	if (gcma_is_dirty(g, frame))
+		return true;
+	gcma_put(g, frame, GCMA_dropped);
+	return false;
+}
+
+/*
  * What became of a tenant that is not in its slot any more, where there is @now: the slot was
  * freed, or a folio was added that has the content. Context: i_pages lock held.
  */
@@ -506,7 +522,7 @@ static int gcma_move_aside(struct gcma *g, u32 from, void *entry,
 	void *there;
 	u32 to;
 
-	if (!gcma_claim(entry, &from, mapping, index))
+	if (!gcma_claim_dirty(g, from, entry, mapping, index))
 		return -EAGAIN;
 	there = PageHWPoison(gcma_frame_page(g, from)) ? NULL :
 		gcma_dirty_own(g, mapping, index, NULL, true);
@@ -559,7 +575,7 @@ static int gcma_leave_lost(struct gcma *g, u32 frame, void *entry,
 {
 	XA_STATE(xas, &mapping->i_pages, index);
 
-	if (!gcma_claim(entry, &frame, mapping, index))
+	if (!gcma_claim_dirty(g, frame, entry, mapping, index))
 		return -EAGAIN;
 	/* He had the slot before he claimed the frame: who did so before us is seen here. */
 	if (gcma_slot_held(slot)) {
@@ -590,7 +606,7 @@ static bool gcma_drop_unused(struct gcma *g, u32 frame, void *entry,
 	bool unused;
 	void *now;
 
-	if (!gcma_claim(entry, &frame, mapping, index))
+	if (!gcma_claim_dirty(g, frame, entry, mapping, index))
 		return false;
 	unused = !swap_swapcount(si, slot);
 	/*
@@ -620,13 +636,19 @@ static void gcma_write_back(struct gcma *g, struct folio *folio)
 {
 	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE };
 	swp_entry_t slot = folio->swap;
+	unsigned int flags;
+	int ret;
 
 	if (!folio_clear_dirty_for_io(folio)) {
 		folio_unlock(folio);
 		return;
 	}
 	folio_set_reclaim(folio);
-	if (swap_writepage(&folio->page, &wbc) == AOP_WRITEPAGE_ACTIVATE) {
+	/* Who switches zswap on just now has it take the page as from reclaim. */
+	flags = memalloc_noreclaim_save();
+	ret = swap_writepage(&folio->page, &wbc);
+	memalloc_noreclaim_restore(flags);
+	if (ret == AOP_WRITEPAGE_ACTIVATE) {
 		/* Its group has swap for zswap only: it is dirty again. */
 		folio_unlock(folio);
 	} else {
@@ -710,7 +732,8 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 			trace_gcma_put_back(swap_address_space(slot), swap_cache_index(slot),
 					    folio_pfn(folio));
 		}
-		if (write && folio_test_uptodate(folio))
+		/* Only reclaim gives pages to zswap: it charges their groups, by all means. */
+		if (write && !zswap_is_enabled() && folio_test_uptodate(folio))
 			gcma_write_back(g, folio);
 		else
 			swap_read_folio(folio, NULL);
@@ -722,7 +745,9 @@ static int gcma_put_back(struct gcma *g, swp_entry_t slot, gfp_t gfp, bool write
 /*
  * What is tried in turn; memory is only reclaimed for it to try @hard. A task that frees memory,
  * or that must not do I/O or enter filesystems, gets what it can get without, and no reserve of
- * memory is for what others own.
+ * memory is for what others own. It reads a page from the device all the same where the slot gets
+ * another one just then: that one cannot be taken from the swap cache again, as swapoff() would
+ * find it there, and not uptodate.
  */
 static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 			    struct swap_info_struct *si, swp_entry_t slot,
@@ -731,8 +756,7 @@ static int gcma_evacuate_by(struct gcma *g, u32 frame, void *entry,
 	struct address_space *mapping = swap_address_space(slot);
 	pgoff_t index = swap_cache_index(slot);
 	gfp_t gfp = GFP_HIGHUSER_MOVABLE | __GFP_NORETRY | __GFP_NOMEMALLOC;
-	/* To zswap pages are given by reclaim only: it charges their groups, by all means. */
-	bool write = policy == GCMA_WRITE_BACK && !zswap_is_enabled() &&
+	bool write = policy == GCMA_WRITE_BACK &&
 		     gfp_has_io_fs(current_gfp_context(GFP_KERNEL) & gfp_allowed_mask);
 	bool back = !(current->flags & PF_MEMALLOC);
 	int ret = -ENOMEM;
@@ -897,6 +921,20 @@ static int gcma_drain(struct gcma *g, u32 end)
 	return 0;
 }
 
+/* Until none is left there, of all frames: nor one that a primary moves just now. */
+static int gcma_drain_all(struct gcma *g, u32 end)
+{
+	int ret;
+
+	while (!(ret = gcma_drain(g, end)) &&
+	       (end == g->nr_frames ? gcma_nr_dirty(g) : find_first_bit(g->dirty, end) < end)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		schedule_timeout_uninterruptible(1);
+	}
+	return ret;
+}
+
 static int gcma_switch(struct gcma *g, enum gcma_swap_policy policy)
 {
 	int ret;
@@ -905,17 +943,9 @@ static int gcma_switch(struct gcma *g, enum gcma_swap_policy policy)
 		static_branch_enable(&gcma_dirty_key);
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->swap_policy, GCMA_WRITE_THROUGH);
-	/* Again if a primary moved some while we looked, or is about to. */
-	for (;;) {
-		ret = gcma_drain(g, g->nr_frames);
-		if (ret)
-			return ret;
-		if (!gcma_nr_dirty(g))
-			break;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		schedule_timeout_uninterruptible(1);
-	}
+	ret = gcma_drain_all(g, g->nr_frames);
+	if (ret)
+		return ret;
 	scoped_guard(spinlock_irqsave, &g->lock)
 		WRITE_ONCE(g->swap_policy, policy);
 	return 0;
@@ -959,9 +989,7 @@ int gcma_set_dirty_max(struct gcma *g, u32 max)
 		WRITE_ONCE(g->dirty_max, max);
 		gcma_dirty_room(g);
 	}
-	/* Again if a primary moved some behind where we looked. */
-	while (!(ret = gcma_drain(g, end)) && find_first_bit(g->dirty, end) < end)
-		schedule_timeout_uninterruptible(1);
+	ret = gcma_drain_all(g, end);
 	mutex_unlock(&gcma_settings);
 	return ret;
 }
