@@ -334,6 +334,7 @@ static noinline struct folio *rental_folio(struct rental *r, unsigned int order)
 	page = cma_page(r->cma, frame);
 	if (!rental_poisoned(page, nr) && (!order || cma_make_compound(page, nr))) {
 		rental_own(page, order);
+		page->index = jiffies; /* for rental_remembered(), until it is in a file */
 		return page_rmappable_folio(page);
 	}
 	/* Poisoned ones stay lent, to nobody. */
@@ -1375,13 +1376,18 @@ static bool rental_vacate_range(struct rental *r, unsigned long start, unsigned 
 	return true;
 }
 
-/* Poisoned pages are lent no more: cma_reserve_take() finds them. */
+/*
+ * Poisoned pages are lent no more: cma_reserve_take() finds them. One of a large folio stays that
+ * until the folio is gone, whose frames come home together.
+ */
 static void rental_forget_poisoned(struct rental *r, unsigned long frame, unsigned long end)
 {
 	if (!rental_poison())
 		return;
 	for_each_set_bit_from(frame, r->lent, end) {
-		if (!PageHWPoison(cma_page(r->cma, frame)))
+		struct page *page = cma_page(r->cma, frame);
+
+		if (!PageHWPoison(page) || PageCompound(page))
 			continue;
 		spin_lock_irq(&r->lock);
 		rental_home(r, frame);
@@ -1488,9 +1494,13 @@ static int rental_return(struct rental *r, unsigned long start, unsigned long en
 		} else {
 			rental_wait(++times);
 		}
+		if (!ret && fatal_signal_pending(current))
+			ret = -EINTR;
 	}
 	if (ret && !rental_nr_lent_in(r, start, end))
 		ret = 0;
+	else if (ret && fatal_signal_pending(current))
+		ret = -EINTR; /* nor does he look elsewhere */
 	if (ret)
 		rental_count(r, RENTAL_busy, 1);
 	return ret;
@@ -1614,10 +1624,11 @@ const struct cma_policy rental_policy = {
 
 /* ------ drivers ------------------------------------------------------- */
 
-/* Is the range one of whole bits of the area's bitmap? */
+/* Is the range one of whole bits of the bitmap of an area that keeps its pages? */
 static bool rental_range(const struct cma *cma, unsigned long offset, unsigned long count)
 {
-	return count && offset < cma->count && count <= cma->count - offset &&
+	return cma && cma_reserved(cma) &&
+	       count && offset < cma->count && count <= cma->count - offset &&
 	       IS_ALIGNED(offset | count, 1UL << cma->order_per_bit);
 }
 
@@ -1638,23 +1649,28 @@ static bool rental_range(const struct cma *cma, unsigned long offset, unsigned l
  * Context: process context, sleeps. Cost: O(@count); of a "rental" area also the time it takes to
  * drop or move each page that is lent. It waits no longer than %RENTAL_RETURN_MS for pages that
  * are held, as long again for those that are locked and held, and no longer than that while no
- * page comes home; not counting some looks at each page that is held after that, a drain of the
- * lists of all CPUs before it fails, and of scheme "adaptive" before it begins, nor that memory is
- * reclaimed for pages that cannot be dropped.
- * Return: 0; -EINVAL if there is no such range; -EBUSY if a part of it is not lent, but
- * returned or allocated, or if somebody holds a page of it: the log tells who, as far as
- * that is known, and the range stays lent.
+ * page comes home: with each that does it begins anew. That does not count some looks at each page
+ * that is held after that, drains of the lists of all CPUs before it fails, and of scheme
+ * "adaptive" one before it begins, nor that memory is reclaimed for pages that cannot be dropped.
+ * Return: 0; -EINVAL if there is no such range, or @cma is NULL; -EBUSY if a part of it is not
+ * lent, but returned, allocated, in quarantine or poisoned, or another such call is at work on it,
+ * or if somebody holds a page of it: the log tells who, as far as that is known; -EINTR if the
+ * task was killed and the return did not succeed. What has not come home stays lent then, and
+ * what has, but for what is poisoned, can be lent again.
+ *
+ * Who calls this and rent_memory() does one after the other: a range that is on its way back is
+ * nobody's to rent out.
  */
 int return_memory(struct cma *cma, unsigned long offset, unsigned long count)
 {
-	unsigned int order = cma->order_per_bit;
-	unsigned long bit = offset >> order, end = (offset + count) >> order;
-	unsigned long i;
+	unsigned long bit, end, i;
 	bool free;
 	int ret;
 
-	if (!cma_reserved(cma) || !rental_range(cma, offset, count))
+	if (!rental_range(cma, offset, count))
 		return -EINVAL;
+	bit = offset >> cma->order_per_bit;
+	end = (offset + count) >> cma->order_per_bit;
 	spin_lock_irq(&cma->lock);
 	free = find_next_bit(cma->bitmap, end, bit) >= end;
 	if (free)
@@ -1675,11 +1691,12 @@ EXPORT_SYMBOL_GPL(return_memory);
  * @count: as there, or a part of it
  *
  * Context: does not sleep. Cost: O(@count).
- * Return: 0; -EINVAL if there is no such range, or it was not returned.
+ * Return: 0; -EINVAL if there is no such range, or it was not returned. That a return of it is
+ * still at work is not seen.
  */
 int rent_memory(struct cma *cma, unsigned long offset, unsigned long count)
 {
-	if (!cma_reserved(cma) || !rental_range(cma, offset, count))
+	if (!rental_range(cma, offset, count))
 		return -EINVAL;
 	return cma_reserve_release(cma, cma->base_pfn + offset, count) ? 0 : -EINVAL;
 }

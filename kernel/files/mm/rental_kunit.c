@@ -414,6 +414,42 @@ static void rental_test_poison(struct kunit *test)
 	flush_delayed_work(&k->cma.reserve->work);
 	kunit_check(test);
 }
+
+/*
+ * A page of a large folio that somebody holds, and nothing else of it is in the range: the folio
+ * stays whole, also when there is no other reference than his.
+ */
+static void rental_test_poison_large(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 2);
+	unsigned long frame = folio_pfn(folio) - k->cma.base_pfn + 3;
+	unsigned long memory = totalram_pages();
+
+	lru_add_drain_all();
+	SetPageHWPoison(k->memory + frame);
+	num_poisoned_pages_inc(k->cma.base_pfn + frame);
+	KUNIT_EXPECT_EQ(test, return_memory(&k->cma, frame, 1), -EBUSY);
+	folio_lock(folio);
+	filemap_remove_folio(folio);
+	folio_unlock(folio);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
+	mod_delayed_work(system_wq, &k->cma.reserve->work, 0);
+	flush_delayed_work(&k->cma.reserve->work);
+	KUNIT_EXPECT_TRUE(test, folio_test_large(folio));
+	KUNIT_EXPECT_TRUE(test, folio_test_lru(folio));
+	KUNIT_EXPECT_EQ(test, totalram_pages(), memory);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 4);
+	folio_put(folio);
+	/* its frames came home, and this one is lent to nobody */
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	KUNIT_EXPECT_EQ(test, return_memory(&k->cma, frame, 1), -EBUSY);
+	num_poisoned_pages_sub(k->cma.base_pfn + frame, 1);
+	ClearPageHWPoison(k->memory + frame);
+	mod_delayed_work(system_wq, &k->cma.reserve->work, 0);
+	flush_delayed_work(&k->cma.reserve->work);
+	kunit_check(test);
+}
 #endif
 
 /* ------ return -------------------------------------------------------- */
@@ -717,6 +753,57 @@ static void rental_test_next_in_frame(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Nor if neither of them was in a file when it was looked at; the first one is not waited for. */
+static void rental_test_next_in_frame_not_added(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	unsigned long frame;
+	struct page *page;
+	u64 start;
+	int i;
+
+	kunit_fill(test, 0, KUNIT_FRAMES - 1);
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_ASSERT_TRUE(test, kunit_ours(k, folio));
+	frame = folio_pfn(folio) - k->cma.base_pfn;
+	KUNIT_EXPECT_EQ(test, return_memory(&k->cma, frame, 1), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, k->r->stuck);
+	start = ktime_get_ns();
+	for (i = 0; i < 10; i++)
+		KUNIT_EXPECT_EQ(test, return_memory(&k->cma, frame, 1), -EBUSY);
+	KUNIT_EXPECT_LT(test, ktime_get_ns() - start, NSEC_PER_MSEC * RENTAL_RETURN_MS / 2);
+	folio_put(folio);
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_ASSERT_EQ(test, folio_pfn(folio) - k->cma.base_pfn, frame);
+	/* others have 0.2 s now */
+	kunit_put_later(k, folio, RENTAL_RETURN_MS / 20);
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_EXPECT_NOT_NULL(test, page);
+	flush_delayed_work(&k->work);
+	if (page)
+		cma_release(&k->cma, page, KUNIT_FRAMES);
+	kunit_check(test);
+}
+
+/* Who is killed ends his wait, and does not look elsewhere. */
+static void rental_test_killed(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read(test, 0, 0);
+
+	folio_lock(folio);
+	folio_put(folio);
+	allow_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_EQ(test, return_memory(&k->cma, 0, KUNIT_FRAMES), -EINTR);
+	KUNIT_EXPECT_NULL(test, kunit_take(k, KUNIT_FRAMES - 1));
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+	kunit_check(test);
+	folio_unlock(folio);
+}
+
 /* Locks a folio half of the time. */
 static int kunit_touch(void *folio)
 {
@@ -981,6 +1068,8 @@ static void rental_test_ranges(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	struct cma *cma = &k->cma;
 
+	KUNIT_EXPECT_EQ(test, return_memory(NULL, 0, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rent_memory(NULL, 0, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, return_memory(cma, 0, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, return_memory(cma, 0, KUNIT_FRAMES + 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, return_memory(cma, 1, KUNIT_FRAMES), -EINVAL);
@@ -2075,6 +2164,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_lend_read),
 #ifdef CONFIG_MEMORY_FAILURE
 	KUNIT_CASE(rental_test_poison),
+	KUNIT_CASE(rental_test_poison_large),
 #endif
 	KUNIT_CASE(rental_test_contig),
 	KUNIT_CASE(rental_test_take_idle),
@@ -2089,6 +2179,8 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_stays_written),
 	KUNIT_CASE(rental_test_stays_frozen),
 	KUNIT_CASE(rental_test_next_in_frame),
+	KUNIT_CASE(rental_test_next_in_frame_not_added),
+	KUNIT_CASE(rental_test_killed),
 	KUNIT_CASE(rental_test_pin_touched),
 	KUNIT_CASE(rental_test_not_released),
 	KUNIT_CASE(rental_test_room),
