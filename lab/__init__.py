@@ -10,7 +10,7 @@ LAYERS = (
     "cpio kernellog stats",
     "ktap paths console dram dram.timings",
     "lock process targets systems measure areas results skips dram.maps",
-    "setup source figures plots mutants_rust flavours",
+    "setup source figures plots mutants_rust flavours checkpatch",
     "build export report",
     "machine stepwise present",
     "boot storage",

@@ -108,7 +108,8 @@ def test_kernel_has_as_much_less_memory_as_ordered(kernel: Kernel, machine: Mach
     script = "sed -n 's/MemTotal: *\\(.*\\) kB/\\1/p' /proc/meminfo"
     ordered = [replace(machine, cpus=1, less_kib=less_kib) for less_kib in (0, 64)]
     full, less = _side_by_side([partial(boot.exact, kernel, each, script) for each in ordered])
-    assert int(full.output) - int(less.output) == 64
+    shadow = 8 if kernel.config.get("CONFIG_KASAN") == "y" else 0  # an eighth, also of what is gone
+    assert int(full.output) - int(less.output) == 64 - shadow
 
 
 def test_exact_takes_files_programs_and_a_seed(
@@ -162,14 +163,14 @@ def test_hanging_guest_is_ended(way: Boot, kernel: Kernel, machine: Machine) -> 
     assert result.timed_out
     assert result.status is None
     assert result.seconds < 30
-    with pytest.raises(LabError, match="did not end within 5 s") as caught:
+    with pytest.raises(LabError, match=r"did not end within \d+ s") as caught:
         result.check()
     assert caught.value.detail
 
 
 @WAYS
 def test_panic_is_reported(way: Boot, kernel: Kernel, machine: Machine) -> None:
-    result = way(kernel, machine, "echo c >/proc/sysrq-trigger", timeout=120)
+    result = way(kernel, machine, "echo c >/proc/sysrq-trigger")
     assert not result.timed_out
     assert result.panic is not None
     assert "sysrq triggered crash" in result.panic.replace("Sysrq", "sysrq")
@@ -301,6 +302,7 @@ def test_a_file_on_a_fresh_disk_beside_swap_becomes_tenants_under_memory_pressur
     assert re.match(r"/dev/vd[ab]\s+partition\s+3\d{4}\b", swaps[-1])
 
 
+HIBERNATES_SECONDS = 900  # the debug kernel, beside other work
 # tmpfs is swapped out, to the area only unless the policy is to write it; the file is evicted.
 HIBERNATES = """
 mkswap {swap} >/dev/null; swapon {swap}
@@ -340,9 +342,10 @@ def test_a_hibernated_system_comes_back_as_it_was(
         args=(*machine.args, f"resume={nodes['swap']}"),
     )
     script = HIBERNATES.format(policy=policy, **nodes)
-    before = boot.alone(kernel, sleeper, script)
+    before = boot.alone(kernel, sleeper, script, timeout=HIBERNATES_SECONDS)
+    assert not before.timed_out
     assert (before.panic, before.status) == (None, None)  # it is off before its script ends
-    after = boot.alone(kernel, sleeper, script).check()
+    after = boot.alone(kernel, sleeper, script, timeout=HIBERNATES_SECONDS).check()
     memory, file, first = before.output.splitlines()
     second, *sums, available = after.output.splitlines()
     files, swapped, dirty = map(int, first.split()[1:])

@@ -543,6 +543,7 @@ ssize_t transfer_failing(int file, bool write, char *at, size_t len, off_t off)
 {
 	size_t count = 0;
 	ssize_t ret;
+	bool again;
 
 	fail_allocations(true);
 	do {
@@ -550,7 +551,10 @@ ssize_t transfer_failing(int file, bool write, char *at, size_t len, off_t off)
 			      pread(file, at + count, len - count, off + count);
 		if (ret > 0)
 			count += ret;
-	} while (count < len && (ret > 0 || (ret < 0 && (errno == ENOMEM || errno == EIO))));
+		/* EFAULT: the buffer had no page, or no page table */
+		again = ret > 0 ||
+			(ret < 0 && (errno == ENOMEM || errno == EIO || errno == EFAULT));
+	} while (count < len && again);
 	fail_allocations(false);
 	return ret < 0 ? ret : (ssize_t)count;
 }
@@ -893,11 +897,13 @@ unsigned long evict(int fd)
 
 void evict_to_area(int fd)
 {
+	unsigned long stored = counter("stores");
 	struct cachestat cs;
-	unsigned long stored;
 
 	page_cache_state(fd, &cs);
-	stored = evict(fd);
+	evict(fd);
+	/* kswapd may have begun before evict() */
+	stored = counter("stores") - stored;
 	if (have_gcma() && stored < cs.nr_cache)
 		fail("of %llu evicted pages %lu went to the area", (unsigned long long)cs.nr_cache,
 		     stored);

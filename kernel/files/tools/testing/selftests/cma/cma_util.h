@@ -179,7 +179,7 @@ struct cachestat {
 
 void page_cache_state(int fd, struct cachestat *cs);
 bool push_out(size_t bytes);		/* false if there is less to reclaim */
-void flush_statistics(void);		/* of the group: else up to 2 s late */
+void flush_statistics(void);		/* of the group, if they are many: else up to 2 s late */
 unsigned long evict(int fd);		/* returns the pages stored meanwhile */
 void evict_to_area(int fd);		/* fails if gcma did not take them all */
 pid_t reclaim_all_the_time(void);

@@ -132,7 +132,7 @@ static void *read_and_evict(void *arg)
 	return arg;
 }
 
-#define MOST	10	/* times as many changes */
+#define MOST	100	/* times as many changes */
 
 static void race(void)
 {

@@ -112,11 +112,7 @@ static void stays_elsewhere(void)
 		usleep(50000);
 		taken_over = count_of("taken_over") - before;
 		wrong = MAX(wrong, lent_pages(colored, pages));
-		/* it may have been killed */
-		if (waits % 100 == 0) {
-			stop(pid);
-			pid = hog(0);
-		}
+		pid = hog_again(pid);
 	}
 	stop(pid);
 	stop(owner);

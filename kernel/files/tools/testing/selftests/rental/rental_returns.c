@@ -548,18 +548,18 @@ static void adaptive(void)
 #define TRIES	10	/* to have memory as a test needs it */
 #define ROOM_KIB	1024	/* that there is without reclaim, or up to twice as much */
 
-/* What zones keep free */
-static unsigned long high_watermarks_kib(void)
+/* What zones keep free: their "min", "low" or "high" */
+static unsigned long watermarks_kib(const char *which)
 {
-	unsigned long pages = 0, high;
 	FILE *file = fopen("/proc/zoneinfo", "r");
-	char line[128];
+	unsigned long pages = 0, nr;
+	char line[128], word[16];
 
 	if (!file)
 		fail("/proc/zoneinfo: %s", strerror(errno));
 	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, " high %lu", &high) == 1)
-			pages += high;
+		if (sscanf(line, " %15s %lu", word, &nr) == 2 && !strcmp(word, which))
+			pages += nr;
 	fclose(file);
 	return pages * page_size / KIB(1);
 }
@@ -576,18 +576,26 @@ static pid_t hog_until(unsigned long leave_kib)
 	return pid;
 }
 
-/* Take the area, then stop who left little memory: how many pages were moved for it, or evicted? */
+/*
+ * Take the area, then stop who left little memory: how many pages were moved for it, or evicted?
+ * None if there was no memory for the heap's own table, and the area was not asked.
+ */
 static int take_all_beside(pid_t early, pid_t late, unsigned long *activated, unsigned long *stolen)
 {
+	unsigned long refused = count_of("alloc_pages_fail");
 	int buffer;
 
 	*activated = count_of("activated");
 	*stolen = vm_event("pgsteal_direct");
-	buffer = take_all();
+	buffer = take(most());
 	*activated = count_of("activated") - *activated;
 	*stolen = vm_event("pgsteal_direct") - *stolen;
 	stop(early);
 	stop(late);
+	if (count_of("alloc_pages_fail") != refused)
+		fail("the area could not be taken");
+	if (buffer < 0)
+		*activated = *stolen = 0;
 	diag("%lu pages were moved, %lu evicted", *activated, *stolen);
 	return buffer;
 }
@@ -603,7 +611,7 @@ static void adaptive_makes_room(void)
 	set_up("adaptive");
 	used = file_made(&volume, "file", 1, bytes);
 	other = file_made(&volume, "other", 2, 2 * bytes);
-	leave = high_watermarks_kib() + ROOM_KIB;
+	leave = watermarks_kib("high") + ROOM_KIB;
 	for (int tries = 1;; tries++) {
 		drop_cached(1);
 		early = hog_until(leave + 2 * bytes / KIB(1));
@@ -620,7 +628,8 @@ static void adaptive_makes_room(void)
 		if (lent <= pages + FEW && activated >= pages / 8 * 3 && stolen >= pages / 4)
 			break;
 		/* kswapd was at work: what it looks at moves into the area, or is not in reach */
-		close(buffer);
+		if (buffer >= 0)
+			close(buffer);
 		if (tries == TRIES)
 			fail("of %zu pages in use, %lu lent, %lu were moved, %lu evicted", pages,
 			     lent, activated, stolen);
@@ -679,7 +688,7 @@ static void adaptive_makes_room_behind(void)
 	used = file_made(&volume, "file", 1, bytes);
 	other = file_made(&volume, "other", 2, 2 * bytes);
 	oldest = file_made(&volume, "oldest", 3, KIB(512));
-	leave = high_watermarks_kib() + ROOM_KIB;
+	leave = watermarks_kib("high") + ROOM_KIB;
 	for (int tries = 1;; tries++) {
 		drop_cached(1);
 		early = hog_until(leave + 2 * bytes / KIB(1));
@@ -698,7 +707,8 @@ static void adaptive_makes_room_behind(void)
 		munmap(map, bytes);
 		if (stolen >= pages / 4)
 			break;
-		close(buffer); /* as above */
+		if (buffer >= 0)
+			close(buffer); /* as above */
 		if (tries == TRIES)
 			fail("of %zu pages in use %lu were moved, %lu evicted", pages, activated,
 			     stolen);
@@ -1005,11 +1015,7 @@ static void lazy_migration(void)
 	for (int waits = 1; waits < WAITS && taken_over < pages / 4 * 3; waits++) {
 		usleep(50000);
 		taken_over = count_of("taken_over") - before;
-		/* it may have been killed */
-		if (waits % 100 == 0) {
-			stop(pid);
-			pid = hog(0);
-		}
+		pid = hog_again(pid);
 	}
 	stop(pid);
 	taken_over = count_of("taken_over") - before;
@@ -1029,13 +1035,31 @@ static void lazy_migration(void)
 }
 
 #define SWAPPINESS	"/proc/sys/vm/swappiness"
+#define SCALE		"/proc/sys/vm/watermark_scale_factor"
 #define SWAP_BYTES	MIB(24)
 
-/* Memory is swapped when there is nothing else, with lent pages on the lists of files, too. */
+/* It gives up where it was in vain for long, until others reclaim what is not lent. */
+static void kswapd_hopes(void)
+{
+	int fd = MUST(volume_file(&volume, "written", O_RDWR | O_CREAT | O_TRUNC));
+	char *bytes = page_buffer(MIB(1));
+
+	memset(bytes, 1, MIB(1));
+	pwrite_all(fd, bytes, MIB(1), 0);
+	MUST(fsync(fd));
+	push_out(MIB(1));
+	close(fd);
+}
+
+/*
+ * Memory is swapped when there is nothing else, with lent pages on the lists of files, too: those
+ * stay. All is done by kswapd, which never evicts them; with this swappiness it swaps if there are
+ * but few files. So memory ends between the watermarks that wake it and that others wait at.
+ */
 static void swaps_beside_lent(void)
 {
-	unsigned long out, swappiness, lent;
-	size_t bytes = MIB(16);
+	unsigned long out, swappiness, scale, leave, lent;
+	size_t bytes = MIB(16), pages = pages_in(bytes);
 	char path[64];
 	pid_t pid;
 	int fd;
@@ -1049,25 +1073,37 @@ static void swaps_beside_lent(void)
 	snprintf(path, sizeof(path), "%s/swap", volume.dir);
 	if (shell("mkswap %s", path))
 		lack("swap", "no mkswap");
-	if (!read_number(SWAPPINESS, &swappiness))
-		fail(SWAPPINESS ": no number");
+	if (!read_number(SWAPPINESS, &swappiness) || !read_number(SCALE, &scale))
+		fail("no settings of memory");
 	close(take_all());
-	fd = file_lent(&volume, "file", 1, bytes);
 	if (swapon(path, 0))
 		lack("swap", "swapon: %s", strerror(errno));
 	MUST(-!!write_file(SWAPPINESS, "0"));
-	out = vm_event("pswpout");
-	pid = hog(0);
-	for (int waits = 0; waits < WAITS && vm_event("pswpout") - out < FEW; waits++)
-		usleep(50000);
-	out = vm_event("pswpout") - out;
-	lent = count_of("lent");
-	stop(pid);
+	MUST(-!!write_file(SCALE, "300"));
+	leave = (watermarks_kib("min") + watermarks_kib("low")) / 2;
+	for (int tries = 1;; tries++) {
+		fd = file_lent(&volume, "file", 1, bytes);
+		out = vm_event("pswpout");
+		pid = hog(leave);
+		for (int waits = 0; waits < WAITS / TRIES && vm_event("pswpout") - out < FEW;
+		     waits++)
+			usleep(50000);
+		out = vm_event("pswpout") - out;
+		lent = lent_pages(fd, pages);
+		stop(pid);
+		if (out >= FEW || tries == TRIES)
+			break;
+		close(fd);
+		kswapd_hopes();
+	}
+	write_file(SCALE, "%lu", scale);
 	write_file(SWAPPINESS, "%lu", swappiness);
 	MUST(swapoff(path));
-	diag("%lu pages were swapped out, %lu are lent", out, lent);
+	diag("%lu pages were swapped out, %lu of %zu are lent", out, lent, pages);
 	if (out < FEW)
 		fail("%lu pages were swapped out", out);
+	if (lent < pages - FEW)
+		fail("%lu of %zu pages are lent", lent, pages);
 	file_check(fd, 1, bytes);
 }
 
@@ -1209,6 +1245,7 @@ int main(void)
 		for (unsigned int k = 0; k < ARRAY_SIZE(on); k++)
 			count += is_run(i, k);
 	start(count);
+	boosts_end();
 	for (unsigned int k = 0; k < ARRAY_SIZE(on); k++) {
 		kind = kind_named(on[k]);
 		volume_open(&volume, &kind->volume);
@@ -1219,5 +1256,6 @@ int main(void)
 			run_schemes();
 		volume_close(&volume);
 	}
+	boosts_restore();
 	return finish();
 }

@@ -95,5 +95,13 @@ void expect_refused(unsigned long first, unsigned long pages, int error);
  * it first.
  */
 pid_t hog(unsigned long leave_kib);
+pid_t hog_again(pid_t pid);				/* another one, if it was killed */
+
+/*
+ * Zones keep more free than their least for a while, where pages of different kinds came into one
+ * block: that comes and goes. Not between these two.
+ */
+void boosts_end(void);
+void boosts_restore(void);
 
 #endif
