@@ -158,6 +158,26 @@ int shell(const char *fmt, ...)
 	return system(full);
 }
 
+/* As mkswap(8), which cannot always be run on a machine that had no memory left. */
+int make_swap(const char *path)
+{
+	static const char magic[] = "SWAPSPACE2";	/* union swap_header of the kernel */
+	u32 header[page_size / sizeof(u32)];
+	int fd, ret = 0;
+
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	memset(header, 0, page_size);
+	header[256] = 1;	/* version */
+	header[257] = lseek(fd, 0, SEEK_END) / page_size - 1;	/* last page */
+	memcpy((char *)header + page_size - strlen(magic), magic, strlen(magic));
+	if (pwrite(fd, header, page_size, 0) != (ssize_t)page_size || fsync(fd))
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
 u64 now_ns(void)
 {
 	struct timespec ts;

@@ -87,6 +87,7 @@ unsigned long memory_kib(const char *key);			/* of /proc/meminfo, with colon */
 __printf(2, 3) int write_file(const char *path, const char *fmt, ...);
 #define SHELL_LOG	"/tmp/shell.log"	/* the output of the last shell() */
 __printf(1, 2) int shell(const char *fmt, ...);
+int make_swap(const char *path);	/* a device or a file */
 u64 now_ns(void);
 u64 random_below(u64 *state, u64 limit);
 

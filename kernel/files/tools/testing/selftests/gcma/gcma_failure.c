@@ -149,8 +149,11 @@ static void swap_begin(void)
 	fd = MUST(open(disk.image, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
 	MUST(-posix_fallocate(fd, 0, SWAP_BYTES));
 	close(fd);
-	if (!loop_open(&disk, SWAP_BYTES) || shell("mkswap %s", disk.dev) || swapon(disk.dev, 0))
+	if (!loop_open(&disk, SWAP_BYTES))
 		lack("swap", "no swap device %s: %s", disk.dev, disk.missing);
+	MUST(make_swap(disk.dev));
+	if (swapon(disk.dev, 0))
+		lack("swap", "swapon: %s", strerror(errno));
 }
 
 /* Until all of them have left the swap cache, and are copies */

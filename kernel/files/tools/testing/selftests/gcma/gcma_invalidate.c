@@ -1172,8 +1172,7 @@ static void swap_file(void)
 		pwrite_all(s.fd, s.model, page_size, off);
 	snprintf(path, sizeof(path), "%s/%s", volume.dir, s.name);
 	MUST(fchmod(s.fd, 0600));
-	if (shell("mkswap %s", path))
-		lack("swap", "no mkswap");
+	MUST(make_swap(path));
 	evict(s.fd);
 	close(s.fd);
 	if (swapon(path, 0))
@@ -1188,8 +1187,9 @@ static void swapped_tmpfs(void)
 	char *map;
 	int fd;
 
-	if (write_file("/sys/block/zram0/disksize", "%zu", 4 * bytes) || shell("mkswap /dev/zram0"))
+	if (write_file("/sys/block/zram0/disksize", "%zu", 4 * bytes))
 		lack("zram", "no zram to swap to");
+	MUST(make_swap("/dev/zram0"));
 	MUST(swapon("/dev/zram0", 0));
 	mkdir("/tmp/swappable", 0700);
 	MUST(mount("tmpfs", "/tmp/swappable", "tmpfs", 0, NULL));

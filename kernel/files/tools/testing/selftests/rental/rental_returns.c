@@ -1071,8 +1071,7 @@ static void swaps_beside_lent(void)
 	MUST(fchmod(fd, 0600));
 	close(fd);
 	snprintf(path, sizeof(path), "%s/swap", volume.dir);
-	if (shell("mkswap %s", path))
-		lack("swap", "no mkswap");
+	MUST(make_swap(path));
 	if (!read_number(SWAPPINESS, &swappiness) || !read_number(SCALE, &scale))
 		fail("no settings of memory");
 	close(take_all());
