@@ -87,6 +87,9 @@ static inline bool camc_keeps_color(unsigned long pfn) { return false; }
 /* Runs of idle frames looked at for a large folio, with interrupts off */
 #define RENTAL_RUNS		64
 
+/* Frames of a return whose bits are looked at with interrupts off, in 2,048 runs at most */
+#define RENTAL_BITS		4096UL
+
 /* Reclaim evicts lent pages too as long as less than one in so many frames is idle. */
 #define RENTAL_ROOM		64
 
@@ -532,8 +535,8 @@ static int rental_nr_waiters(const struct folio *folio)
 static bool rental_exchange(struct folio *old, struct folio *new)
 {
 	/*
-	 * Reclaim unmaps folios and flushes TLBs later: what it evicts is not written to before it
-	 * was read again. @new may be at once, and nobody may read @old then.
+	 * Reclaim unmaps folios and flushes TLBs later: to be written to, what it evicts has to be
+	 * read again, or written as a whole. @new may be at once, and nobody may read @old then.
 	 */
 	try_to_unmap_flush();
 	__folio_set_locked(new);
@@ -1398,13 +1401,17 @@ static void rental_forget_poisoned(struct rental *r, unsigned long frame, unsign
 static unsigned long rental_nr_lent_in(struct rental *r, unsigned long start,
 				       unsigned long end)
 {
-	unsigned long flags, first = start, last, nr = 0;
+	unsigned long flags, first, last, stop, nr = 0;
 
-	/* behind whoever cleared the last bit */
-	spin_lock_irqsave(&r->lock, flags);
-	for_each_set_bitrange_from(first, last, r->lent, end)
-		nr += last - first;
-	spin_unlock_irqrestore(&r->lock, flags);
+	for (; start < end; start = stop) {
+		first = start;
+		stop = min(end, start + RENTAL_BITS);
+		/* behind whoever cleared the last bit */
+		spin_lock_irqsave(&r->lock, flags);
+		for_each_set_bitrange_from(first, last, r->lent, stop)
+			nr += last - first;
+		spin_unlock_irqrestore(&r->lock, flags);
+	}
 	return nr;
 }
 
@@ -1513,17 +1520,22 @@ static int rental_revoke(struct cma_reserve *reserve, unsigned long frame,
 			 unsigned long count)
 {
 	struct rental *r = reserve->tenants;
-	unsigned long flags, end = frame + count, first = frame, last;
+	unsigned long flags, end = frame + count, at, stop, first, last;
+	bool home = true;
 	u64 start;
-	bool home;
 	int ret;
 
-	spin_lock_irqsave(&r->lock, flags);
-	for_each_set_bitrange_from(first, last, r->idle, end)
-		r->nr_idle -= last - first;
-	bitmap_clear(r->idle, frame, count);
-	home = find_next_bit(r->lent, end, frame) >= end;
-	spin_unlock_irqrestore(&r->lock, flags);
+	/* What comes home meanwhile is not idle: it is taken. */
+	for (at = frame; at < end; at = stop) {
+		first = at;
+		stop = min(end, at + RENTAL_BITS);
+		spin_lock_irqsave(&r->lock, flags);
+		for_each_set_bitrange_from(first, last, r->idle, stop)
+			r->nr_idle -= last - first;
+		bitmap_clear(r->idle, at, stop - at);
+		home &= find_next_bit(r->lent, stop, at) >= stop;
+		spin_unlock_irqrestore(&r->lock, flags);
+	}
 	if (home)
 		return 0;
 	rental_count(r, RENTAL_returns, 1);
@@ -1691,8 +1703,9 @@ EXPORT_SYMBOL_GPL(return_memory);
  * @count: as there, or a part of it
  *
  * Context: does not sleep. Cost: O(@count).
- * Return: 0; -EINVAL if there is no such range, or it was not returned. That a return of it is
- * still at work is not seen.
+ * Return: 0; -EINVAL if there is no such range, or some of it is lent or idle. Who has it is not
+ * seen, nor is it by cma_release(): what cma_alloc() gave to somebody else, or what a return is
+ * still at work on, must not be rented out.
  */
 int rent_memory(struct cma *cma, unsigned long offset, unsigned long count)
 {
