@@ -338,7 +338,7 @@ static noinline struct folio *rental_folio(struct rental *r, unsigned int order)
 	if (!rental_poisoned(page, nr) && (!order || cma_make_compound(page, nr))) {
 		rental_own(page, order);
 		page->index = jiffies; /* for rental_remembered(), until it is in a file */
-		return page_rmappable_folio(page);
+		return order ? page_rmappable_folio(page) : (struct folio *)page;
 	}
 	/* Poisoned ones stay lent, to nobody. */
 	spin_lock_irq(&r->lock);
