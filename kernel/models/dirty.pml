@@ -495,11 +495,11 @@ add:	   if
 	od
 }
 
-/* What cannot be needed any more is dropped; else the frame is let go. */
 /* What a drain finds may be clean by now; no primary's that is dirty can be. */
 #define FOUND(f)	(state[f] == STORED && (dirty[f] || me == THIRD))
 #define TOO_LATE(f, who)	(!dirty[f] && KEPT(who))
 
+/* What cannot be needed any more is dropped; else the frame is let go. */
 inline drop_unused(f, owned)
 {
 	if

@@ -178,6 +178,16 @@ int make_swap(const char *path)
 	return ret;
 }
 
+void run_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		skip("there is no CPU %d", cpu);
+}
+
 u64 now_ns(void)
 {
 	struct timespec ts;

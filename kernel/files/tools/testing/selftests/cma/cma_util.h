@@ -88,6 +88,7 @@ __printf(2, 3) int write_file(const char *path, const char *fmt, ...);
 #define SHELL_LOG	"/tmp/shell.log"	/* the output of the last shell() */
 __printf(1, 2) int shell(const char *fmt, ...);
 int make_swap(const char *path);	/* a device or a file */
+void run_on(int cpu);		/* this thread; skips the test if there is none */
 u64 now_ns(void);
 u64 random_below(u64 *state, u64 limit);
 

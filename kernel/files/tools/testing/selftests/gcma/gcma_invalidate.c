@@ -15,7 +15,6 @@
 #include <linux/fs.h>
 #include <linux/fscrypt.h>
 #include <linux/loop.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -1140,11 +1139,8 @@ static void swap_and_compare(const char *device, char *map, size_t bytes)
 {
 	unsigned long out = vm_event("pswpout"), stores = counter("stores");
 	char *want = page_buffer(bytes);
-	cpu_set_t one;
 
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	MUST(sched_setaffinity(0, sizeof(one), &one));
+	run_on(0);
 	stamp(want, 0, bytes, 43, 1);
 	memcpy(map, want, bytes);
 	for (int round = 0; round < 3; round++) {

@@ -9,7 +9,6 @@
 #include <glob.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -494,15 +493,6 @@ static void memory_write(unsigned int first, unsigned int nr, unsigned int versi
 static void memory_check(void)
 {
 	expect("swapped memory", 0, memory, want, BYTES);
-}
-
-static void stay_here(void)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	MUST(sched_setaffinity(0, sizeof(one), &one));
 }
 
 static void page_check(unsigned int i)
@@ -2785,7 +2775,7 @@ static void written_at_once(void)
 
 	memory_new();
 	/* what is on its way to a list is seen by a look from the same CPU only */
-	stay_here();
+	run_on(0);
 	memory_write(0, pages, 1);
 	leave_frames(0);
 	writes = vm_event("pswpout");
@@ -3158,7 +3148,7 @@ static unsigned long requests_amid(void (*some_out)(void), bool tenants)
 	unsigned long resident, requests;
 
 	/* each CPU has slots of its own */
-	stay_here();
+	run_on(0);
 	memory_new();
 	memory_write(0, pages, 1);
 	swap_out_past_the_area();

@@ -83,16 +83,6 @@ static int create(const char *name, const char *bytes, size_t len)
 	return fd;
 }
 
-static void run_on(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		skip("there is no CPU %d", cpu);
-}
-
 static void run_anywhere(void)
 {
 	cpu_set_t cpus;
