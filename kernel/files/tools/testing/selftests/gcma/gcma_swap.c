@@ -500,12 +500,25 @@ static void page_check(unsigned int i)
 	expect("a page", i * page_size, memory + i * page_size, want + i * page_size, page_size);
 }
 
+/* Pages of the memory that are mapped, or in the swap cache */
+static unsigned long resident(void)
+{
+	unsigned char there[MAX_PAGES];
+	unsigned long nr = 0;
+
+	MUST(mincore(memory, BYTES, there));
+	for (unsigned int i = 0; i < pages; i++)
+		nr += there[i] & 1;
+	return nr;
+}
+
 #define OUT_SECONDS	60	/* that reclaim is given, on a busy machine */
 
 /*
- * Until so many pages have left the swap cache: reclaim tells that by offering them. The last
- * ones may be on the active list. Reclaim shortens it when the group's statistics say so, and
- * the kernel adds up small numbers every 2 s only.
+ * Until so many pages have left the swap cache: reclaim tells that by offering them. It offers
+ * those, too, that processes left there when they ended, so it is looked whether it was these.
+ * The last ones may be on the active list. Reclaim shortens it when the group's statistics say
+ * so, and the kernel adds up small numbers every 2 s only.
  */
 static bool out(unsigned long nr)
 {
@@ -516,7 +529,8 @@ static bool out(unsigned long nr)
 		MUST(madvise(memory, BYTES, MADV_PAGEOUT));
 		flush_statistics();
 		push_out(BYTES);
-		if (counter("stores_swap") + counter("refused_cheap") - begin >= nr)
+		if (counter("stores_swap") + counter("refused_cheap") - begin >= nr &&
+		    resident() <= pages - nr)
 			return true;
 		usleep(1000);
 	}
@@ -527,10 +541,15 @@ static void must_out(unsigned long nr)
 {
 	unsigned long begin = counter("stores_swap");
 
+	if (out(nr))
+		return;
 	/* one that somebody held for a moment is evicted without a copy */
-	if (!out(nr) && counter("stores_swap") - begin < nr - nr / 32)
+	if (counter("stores_swap") - begin < nr - nr / 32)
 		fail("not all of %lu pages were offered to the area: %lu went there, %lu are in it",
 		     nr, counter("stores_swap") - begin, counter("tenants_swap"));
+	if (resident() > pages - nr)
+		fail("%lu of %u pages stay in memory, of which %lu had to leave it",
+		     resident(), pages, nr);
 }
 
 static void swap_out(void)
