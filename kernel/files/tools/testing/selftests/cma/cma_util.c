@@ -132,6 +132,22 @@ unsigned long vm_event(const char *key)
 	return event_in("/proc/vmstat", key);
 }
 
+void event_expect(const char *key, unsigned long (*count)(const char *name), const char *name)
+{
+	unsigned long low, events, high;
+
+	/* more than once: who is stopped between the two has counted in the area only */
+	for (int tries = 0; tries < 100; tries++) {
+		low = count(name);
+		events = vm_event(key);
+		high = count(name);
+		if (events >= low && events <= high)
+			return;
+		usleep(10000);
+	}
+	fail("%s is %lu, %s %lu to %lu", key, events, name, low, high);
+}
+
 unsigned long memory_kib(const char *key)
 {
 	unsigned long kib = 0;
@@ -882,6 +898,20 @@ void page_cache_state(int fd, struct cachestat *cs)
 		lack("cachestat", "cachestat(2): %s", strerror(errno));
 }
 
+unsigned long resident_pages(void *at, size_t bytes)
+{
+	size_t nr = bytes / page_size;
+	unsigned char *there = malloc(nr);
+	unsigned long count = 0;
+
+	if (!there || mincore(at, bytes, there))
+		fail("mincore: %s", strerror(errno));
+	for (size_t i = 0; i < nr; i++)
+		count += there[i] & 1;
+	free(there);
+	return count;
+}
+
 void flush_statistics(void)
 {
 	char path[128], word[64];
@@ -1164,6 +1194,11 @@ void volume_close(struct volume *v)
 	if (v->loop >= 0)
 		close(v->loop);
 	unlink(v->image);
+}
+
+unsigned long dirtied_at_most(const struct volume *v, unsigned long stay)
+{
+	return stay && (!v || !strcmp(v->kind->type, "f2fs")) ? ULONG_MAX : 2 * stay;
 }
 
 void need_volume(const struct volume *v)

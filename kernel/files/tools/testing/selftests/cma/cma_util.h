@@ -83,6 +83,8 @@ bool read_number(const char *path, unsigned long *number);
 bool multi_gen(void);		/* is reclaim the multi-generational one? */
 unsigned long event_in(const char *path, const char *key);	/* one of several numbers */
 unsigned long vm_event(const char *key);
+/* An event of /proc/vmstat is what the areas' files have, whoever is at work meanwhile */
+void event_expect(const char *key, unsigned long (*count)(const char *name), const char *name);
 unsigned long memory_kib(const char *key);			/* of /proc/meminfo, with colon */
 __printf(2, 3) int write_file(const char *path, const char *fmt, ...);
 #define SHELL_LOG	"/tmp/shell.log"	/* the output of the last shell() */
@@ -181,6 +183,8 @@ struct cachestat {
 
 void page_cache_state(int fd, struct cachestat *cs);
 bool push_out(size_t bytes);		/* false if there is less to reclaim */
+/* Pages of anonymous memory, or of tmpfs, that are mapped or in the swap cache */
+unsigned long resident_pages(void *at, size_t bytes);
 void flush_statistics(void);		/* of the group, if they are many: else up to 2 s late */
 unsigned long evict(int fd);		/* returns the pages stored meanwhile */
 void evict_to_area(int fd);		/* fails if gcma did not take them all */
@@ -224,6 +228,13 @@ void volume_close(struct volume *v);
 bool volume_mount(struct volume *v);
 void volume_umount(struct volume *v);
 void need_volume(const struct volume *v);
+
+/*
+ * How often pages may become dirty that could not leave before they were written to: once more
+ * each, if the filesystem puts off to write it; on f2fs as long as a checkpoint is under way. On
+ * a @v of NULL nobody knows.
+ */
+unsigned long dirtied_at_most(const struct volume *v, unsigned long stay);
 int volume_file(const struct volume *v, const char *name, int flags);
 off_t data_offset(int fd, size_t bytes);	/* on the device; fails if in pieces */
 unsigned long disk_reads(const struct volume *v);	/* bytes */

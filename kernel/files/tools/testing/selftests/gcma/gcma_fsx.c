@@ -565,7 +565,7 @@ static struct rented {
 }
 
 /* A page that becomes dirty where it is lent has a cause that is counted. */
-static void check_rented(const struct rented *before)
+static void check_rented(const struct volume *v, const struct rented *before)
 {
 	struct rented now = rented_so_far();
 	unsigned long lends = now.lends - before->lends, slipped = now.slipped - before->slipped;
@@ -576,8 +576,7 @@ static void check_rented(const struct rented *before)
 	     slipped, held, no_memory);
 	if (!lends && !options.dir)
 		fail("no page was lent: nothing was tested");
-	/* one that stays may become dirty again, when its filesystem puts off to write it */
-	if (slipped > 2 * (held + no_memory))
+	if (slipped > dirtied_at_most(v, held + no_memory))
 		fail("%lu pages became dirty in the area, and %lu had a reason to stay", slipped,
 		     held + no_memory);
 }
@@ -619,7 +618,7 @@ static void fsx(void)
 	diag("seed %llu: %lu operations, %lu stores, %lu loads, %lu direct transfers refused",
 	     (unsigned long long)options.seed, operations, stores, loads, refused);
 	if (rental)
-		check_rented(&rented);
+		check_rented(v, &rented);
 }
 
 static bool may_lack_memory(const struct volume_kind *kind)

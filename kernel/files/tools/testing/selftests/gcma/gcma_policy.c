@@ -238,15 +238,10 @@ static void vmstat_agrees(void)
 
 	need_gcma();
 	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
-		/* others may be at work: between two looks */
-		unsigned long low = counter(names[i]), events, high;
 		char event[32];
 
 		snprintf(event, sizeof(event), "gcma_%s", names[i]);
-		events = vm_event(event);
-		high = counter(names[i]);
-		if (events < low || events > high)
-			fail("%s is %lu, %s %lu to %lu", event, events, names[i], low, high);
+		event_expect(event, counter, names[i]);
 	}
 }
 

@@ -503,34 +503,34 @@ static void page_check(unsigned int i)
 /* Pages of the memory that are mapped, or in the swap cache */
 static unsigned long resident(void)
 {
-	unsigned char there[MAX_PAGES];
-	unsigned long nr = 0;
-
-	MUST(mincore(memory, BYTES, there));
-	for (unsigned int i = 0; i < pages; i++)
-		nr += there[i] & 1;
-	return nr;
+	return resident_pages(memory, BYTES);
 }
 
 #define OUT_SECONDS	60	/* that reclaim is given, on a busy machine */
+#define FEW_SECONDS	2	/* after which one or two need not have been offered */
 
 /*
  * Until so many pages have left the swap cache: reclaim tells that by offering them. It offers
  * those, too, that processes left there when they ended, so it is looked whether it was these.
+ * One that somebody held for a moment is evicted without a copy, and not offered again.
  * The last ones may be on the active list. Reclaim shortens it when the group's statistics say
  * so, and the kernel adds up small numbers every 2 s only.
  */
 static bool out(unsigned long nr)
 {
-	unsigned long begin = counter("stores_swap") + counter("refused_cheap");
-	u64 end = now_ns() + OUT_SECONDS * 1000000000ull;
+	unsigned long begin = counter("stores_swap") + counter("refused_cheap"), offered;
+	unsigned long stay = resident();
+	u64 start = now_ns();
 
-	while (now_ns() < end) {
+	stay -= MIN(stay, nr);
+	while (now_ns() - start < OUT_SECONDS * 1000000000ull) {
 		MUST(madvise(memory, BYTES, MADV_PAGEOUT));
 		flush_statistics();
 		push_out(BYTES);
-		if (counter("stores_swap") + counter("refused_cheap") - begin >= nr &&
-		    resident() <= pages - nr)
+		offered = counter("stores_swap") + counter("refused_cheap") - begin;
+		if (now_ns() - start > FEW_SECONDS * 1000000000ull)
+			offered += nr / 32;
+		if (offered >= nr && resident() <= stay)
 			return true;
 		usleep(1000);
 	}
@@ -541,15 +541,9 @@ static void must_out(unsigned long nr)
 {
 	unsigned long begin = counter("stores_swap");
 
-	if (out(nr))
-		return;
-	/* one that somebody held for a moment is evicted without a copy */
-	if (counter("stores_swap") - begin < nr - nr / 32)
-		fail("not all of %lu pages were offered to the area: %lu went there, %lu are in it",
-		     nr, counter("stores_swap") - begin, counter("tenants_swap"));
-	if (resident() > pages - nr)
-		fail("%lu of %u pages stay in memory, of which %lu had to leave it",
-		     resident(), pages, nr);
+	if (!out(nr))
+		fail("%lu of %u pages were to leave memory: %lu went to the area, %lu stay", nr,
+		     pages, counter("stores_swap") - begin, resident());
 }
 
 static void swap_out(void)
@@ -1029,12 +1023,13 @@ static void same_content(void)
 	write_file(KSM "run", "0");
 	must_out(CONTENTS);
 	end = now_ns() + OUT_SECONDS * 1000000000ull;
-	while (swapped_bytes() < BYTES && now_ns() < end) {
+	while ((swapped_bytes() < BYTES || resident()) && now_ns() < end) {
 		push_out(BYTES);
 		usleep(1000);
 	}
-	if (swapped_bytes() < BYTES)
-		fail("%lu of %zu bytes are in swap", swapped_bytes(), BYTES);
+	if (swapped_bytes() < BYTES || resident())
+		fail("%lu of %zu bytes are in swap, %lu pages in memory", swapped_bytes(), BYTES,
+		     resident());
 	loads_watch();
 	memory_check();
 	loads_expect(CONTENTS);
@@ -1754,13 +1749,14 @@ static void swapped_past_zswap(void)
 		fail("%lu refaults of %u pages that were read in to be written", refaults, pages);
 	/* they are in the swap cache again, some on the active list: see out() */
 	end = now_ns() + OUT_SECONDS * 1000000000ull;
-	while (counter("stores_swap") - stores < pages && now_ns() < end) {
+	while ((counter("stores_swap") - stores < pages || resident()) && now_ns() < end) {
 		flush_statistics();
 		push_out(BYTES);
 		usleep(1000);
 	}
-	if (counter("stores_swap") - stores < pages - pages / 16)
-		fail("%lu of %u pages went to the area", counter("stores_swap") - stores, pages);
+	if (counter("stores_swap") - stores < pages - pages / 16 || resident())
+		fail("%lu of %u pages went to the area, %lu stay in memory",
+		     counter("stores_swap") - stores, pages, resident());
 }
 
 static void written_back(void)
@@ -2063,9 +2059,7 @@ static void counters_agree(void)
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(key, sizeof(key), "gcma_%s", names[i]);
-		if (vm_event(key) != counter(names[i]))
-			fail("%s of /proc/vmstat is %lu, that of the areas %lu", key, vm_event(key),
-			     counter(names[i]));
+		event_expect(key, counter, names[i]);
 	}
 	if (!areas_at_most("stores_dirty", "stores_swap"))
 		fail("an area has more dirty ones than pages that were swapped out");
@@ -3164,7 +3158,7 @@ static void pages_amid(void)
  */
 static unsigned long requests_amid(void (*some_out)(void), bool tenants)
 {
-	unsigned long resident, requests;
+	unsigned long there, requests;
 
 	/* each CPU has slots of its own */
 	run_on(0);
@@ -3175,15 +3169,15 @@ static unsigned long requests_amid(void (*some_out)(void), bool tenants)
 	MUST(write_file(CLUSTER, "0"));
 	some_out();
 	MUST(write_file(CLUSTER, "3"));
-	resident = pages / 2 - MIN(counter("tenants_swap"), pages / 2);
+	there = resident();
 	if (!tenants)
 		take(true);
 	requests = requests_to_check();
 	give_back();
 	memory_gone();
 	diag("%lu requests with%s tenants, %lu pages in memory", requests, tenants ? "" : "out",
-	     resident);
-	return tenants ? requests - MIN(requests, resident) : requests;
+	     there);
+	return tenants ? requests - MIN(requests, there) : requests;
 }
 
 /* Readahead reads no less at a time because some of the pages are in the area. */

@@ -460,7 +460,7 @@ static void race(void)
 		fail("a primary got nothing");
 	/* What is allowed under one scheme is seen under the next. */
 	if (!unclean)
-		expect_seldom_held(&before, faults);
+		expect_seldom_held(&volume, &before, faults);
 	/* for want of memory */
 	if (primary->failures && !unclean && !faults)
 		fail("%lu of %lu allocations failed", primary->failures, primary->allocations);

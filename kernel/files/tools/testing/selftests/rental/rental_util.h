@@ -25,6 +25,13 @@ extern struct area area;	/* of policy rental */
 /* Begins each test: there is such an area, it has this scheme, and three quarters are idle. */
 void begin(const char *scheme);
 void set_scheme(const char *scheme);
+
+/*
+ * What is read from here on is on the list of one CPU until it is on the LRU lists, and whoever
+ * is to write to it empties that list. Another CPU's stays full while that does not run, and each
+ * page of it is held for as long.
+ */
+void one_list(void);
 unsigned long count_of(const char *counter);
 
 /*
@@ -38,7 +45,7 @@ struct writes {
 
 struct writes writes_so_far(void);			/* while nobody writes */
 /* Since then few were held, none were written to without a reason, nor for want of memory. */
-void expect_seldom_held(const struct writes *before, bool memory_fails);
+void expect_seldom_held(const struct volume *v, const struct writes *before, bool memory_fails);
 
 /* A read access */
 static inline void touch_page(const char *at)

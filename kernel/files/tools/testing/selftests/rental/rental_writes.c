@@ -113,11 +113,7 @@ static void lend(void)
 
 static void file_new(void)
 {
-	/*
-	 * A page that was just read is on a list of its CPU, and is held by it. If that is another
-	 * one by now, and does not run for some 200 ms, the page stays.
-	 */
-	run_on(0);
+	one_list();
 	need_volume(&volume);
 	begin("lazy");
 	file.size = SIZE;
@@ -1314,6 +1310,7 @@ static void swap_file(void)
 	unsigned long out, slipped;
 	int fd;
 
+	one_list();
 	need_volume(&volume);
 	if (!strcmp(kind->volume.type, "btrfs"))
 		skip("btrfs swaps only to files that it does not copy on write");
