@@ -119,6 +119,13 @@ def test_the_kernel_refuses(machine: Machine, options: list[str], why: int, mess
     assert message in machine.error(*call, status=125, CAMC_FAKE_ERRNO=str(why))
 
 
+def test_users_need_a_limit(machine: Machine) -> None:
+    machine.write("sys/kernel/mm/camc/limit", "0\n")
+    call = ("run", "--", "echo", "started")
+    message = "only root may have colors, as long as /sys/kernel/mm/camc/limit is 0"
+    assert message in machine.error(*call, status=125, CAMC_FAKE_ERRNO=str(errno.EDQUOT))
+
+
 def test_without_the_kernels_part(machine: Machine) -> None:
     for path in (machine.root / "sys/kernel/mm/camc").glob("*"):
         if path.is_file():

@@ -58,6 +58,9 @@
 #define CAMC_BATCH		16
 #define CAMC_SEARCH		32UL
 
+/* A list that no refill leaves so long */
+#define CAMC_LONG		(4 * CAMC_BATCH)
+
 /* Blocks of one free list that are looked at, if the first ones did not do */
 #define CAMC_LOOK		8
 
@@ -122,8 +125,8 @@ static void camc_list_add(struct zone *zone, struct page *page, unsigned int col
 	cz->nr_cma += kind == CAMC_CMA;
 }
 
-static void camc_list_del(struct camc_zone *cz, struct page *page, unsigned int kind,
-			  unsigned int color)
+static __always_inline void camc_list_del(struct camc_zone *cz, struct page *page,
+					  unsigned int kind, unsigned int color)
 {
 	struct camc_list *list = &cz->lists[kind][color];
 
@@ -531,12 +534,14 @@ void __camc_forget(struct zone *zone)
 
 void camc_forget_all(void)
 {
+	unsigned long flags;
 	struct zone *zone;
 
 	for_each_populated_zone(zone) {
 		if (zone->camc) {
-			guard(spinlock_irqsave)(&zone->lock);
+			spin_lock_irqsave(&zone->lock, flags);
 			__camc_forget(zone);
+			spin_unlock_irqrestore(&zone->lock, flags);
 		}
 	}
 }
@@ -770,6 +775,26 @@ static unsigned int camc_next(const struct camc_zone *cz, const unsigned long *c
 	return color < nr ? color : find_first_bit(left, nr);
 }
 
+/* Of a long list, after CAMC_FILL or a large munmap(), CAMC_BATCH pages are used in a row. */
+static bool camc_turn_ends(const struct camc_list *list)
+{
+	return list->nr >= CAMC_LONG && list->nr % CAMC_BATCH == 0;
+}
+
+/* A page of the last color, as long as it has its turn: refills bring some of each */
+static struct page *camc_rmqueue_last(struct camc_zone *cz)
+{
+	unsigned int color = current->camc_last;
+	const struct camc_list *list;
+
+	if (!test_bit(color, current->camc_colors))
+		return NULL;
+	list = &cz->lists[CAMC_ANY][color];
+	if (!list->nr || camc_turn_ends(list))
+		return NULL;
+	return camc_list_take(cz, CAMC_ANY, color);
+}
+
 /* A page of the next color, so that all of them are used alike */
 static struct page *camc_rmqueue_next(struct zone *zone, const struct camc_wish *wish,
 				      unsigned long *flags)
@@ -785,12 +810,10 @@ static struct page *camc_rmqueue_next(struct zone *zone, const struct camc_wish 
 	return camc_pop(zone, wish->color, wish->alloc_flags);
 }
 
-/*
- * A page of the colors of the task, or NULL: for get_page_from_freelist(), which looked at
- * watermarks, and will check and prepare it. O(1) if there is one on the lists. Without
- * ALLOC_NOFRAGMENT and with __GFP_DIRECT_RECLAIM, NULL means that there is none in the zone.
- */
-struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags)
+/* The next color has its turn. Drops zone->lock. */
+static noinline struct page *camc_rmqueue_turn(struct zone *zone, gfp_t gfp,
+					       unsigned int alloc_flags, unsigned long flags)
+	__releases(&zone->lock)
 {
 	struct camc_wish wish = {
 		.colors = current->camc_colors,
@@ -798,16 +821,16 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 		.orders = NR_PAGE_ORDERS,
 		.all = camc_sees_all(zone, alloc_flags) && !(alloc_flags & ALLOC_NOFRAGMENT),
 	};
-	unsigned int failed = 0;
-	bool used_up;
-	unsigned long flags;
+	unsigned int last = current->camc_last, failed = 0;
+	struct camc_zone *cz = zone->camc;
 	struct page *page;
+	bool used_up;
 
-	if (!zone->camc)
-		return NULL;
-	spin_lock_irqsave(&zone->lock, flags);
-	/* The last one as long as its list has pages: refills bring some of each. */
-	if (test_bit(current->camc_last, wish.colors)) {
+	if (test_bit(last, wish.colors)) {
+		if (camc_turn_ends(&cz->lists[CAMC_ANY][last]))
+			current->camc_last = find_next_and_bit_wrap(wish.colors,
+								    cz->listed[CAMC_ANY],
+								    camc_map->nr_colors, last + 1);
 		page = camc_pop(zone, current->camc_last, alloc_flags);
 		if (page) {
 			spin_unlock_irqrestore(&zone->lock, flags);
@@ -823,7 +846,7 @@ struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags
 			goto out;
 	}
 	for (;;) {
-		wish.color = camc_next(zone->camc, wish.colors);
+		wish.color = camc_next(cz, wish.colors);
 		if (wish.color != CAMC_NO_COLOR)
 			page = camc_rmqueue_next(zone, &wish, &flags);
 		else
@@ -841,6 +864,27 @@ out:
 	if (!page && !used_up && !(alloc_flags & ALLOC_NOFRAGMENT) &&
 	    gfpflags_allow_blocking(gfp))
 		page = camc_search(zone, gfp, alloc_flags, wish.colors);
+	return page;
+}
+
+/*
+ * A page of the colors of the task, or NULL: for get_page_from_freelist(), which looked at
+ * watermarks, and will check and prepare it. O(1) if there is one on the lists. Without
+ * ALLOC_NOFRAGMENT and with __GFP_DIRECT_RECLAIM, NULL means that there is none in the zone.
+ */
+struct page *camc_rmqueue(struct zone *zone, gfp_t gfp, unsigned int alloc_flags)
+{
+	struct camc_zone *cz = zone->camc;
+	unsigned long flags;
+	struct page *page;
+
+	if (!cz)
+		return NULL;
+	spin_lock_irqsave(&zone->lock, flags);
+	page = camc_rmqueue_last(cz);
+	if (unlikely(!page))
+		return camc_rmqueue_turn(zone, gfp, alloc_flags, flags);
+	spin_unlock_irqrestore(&zone->lock, flags);
 	return page;
 }
 
@@ -1175,18 +1219,21 @@ static bool camc_may_collect(struct zone *zone)
 }
 
 /*
- * Have @nr pages of the colors on the lists, as far as there are: how many there are then. Of each
- * zone, a set may have as many as all together keep of what they free, if faults of the task get
- * some of it. Who is @limited breaks up no
- * block that may become a huge page: nobody accounts for that. May sleep.
+ * Have @nr pages of the colors on the lists, as far as there are: how many there are then. In the
+ * order in which faults of the task look for pages, and of each zone as many as all together keep
+ * of what they free: who has these is not served by the next zone, while there is more in this one.
+ * Who is @limited breaks up no block that may become a huge page: nobody accounts for that.
+ * May sleep.
  */
 unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limited)
 {
 	unsigned int tries, most = bitmap_weight(colors, camc_map->nr_colors);
 	unsigned long flags, sum = 0, here;
+	struct zoneref *ref;
 	struct zone *zone;
 
-	for_each_populated_zone(zone) {
+	for_each_zone_zonelist(zone, ref, node_zonelist(numa_mem_id(), GFP_HIGHUSER_MOVABLE),
+			       gfp_zone(GFP_HIGHUSER_MOVABLE)) {
 		struct camc_zone *cz = zone->camc;
 		struct camc_wish wish = {
 			.colors = colors,
@@ -1195,6 +1242,7 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limi
 		bool more = cz && bitmap_intersects(colors, cz->has, camc_map->nr_colors) &&
 			    cpuset_zone_allowed(zone, GFP_HIGHUSER_MOVABLE);
 
+		here = 0;
 		/* all of them in turn, until one after the other had none */
 		for (tries = 0; more; ) {
 			here = camc_nr_listed(cz, colors);
@@ -1214,6 +1262,8 @@ unsigned long camc_fill(const unsigned long *colors, unsigned long nr, bool limi
 				sum += here;
 			cond_resched();
 		}
+		if (cz && here >= cz->max)
+			break;
 	}
 	return sum;
 }
@@ -1292,7 +1342,6 @@ unlock:
 	put_online_mems();
 	if (err)
 		goto out;
-	camc_sets_init(map);
 	/* Pairs with camc_loaded(): whoever sees the map may make sets. */
 	smp_store_release(&camc_map, map);
 	shrinker->count_objects = camc_shrink_count;

@@ -262,12 +262,10 @@ struct camc_set {
 
 extern struct mutex camc_mutex;
 extern struct list_head camc_sets;
-extern unsigned int camc_limit;
 
 struct camc_set *camc_set_create(const struct camc_policy *policy, struct camc_set *old,
 				 bool limited);
 void camc_set_put(struct camc_set *set);
-void camc_sets_init(const struct camc_map *map);
 unsigned int camc_nr_taken(void);
 
 #endif /* _MM_CAMC_H */

@@ -22,6 +22,7 @@
 #include <linux/pid.h>
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
+#include <linux/rcupdate_wait.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
@@ -41,7 +42,7 @@ DEFINE_MUTEX(camc_mutex);
 LIST_HEAD(camc_sets);
 
 /* How many colors sets of tasks without CAP_SYS_RESOURCE may have together, and have */
-unsigned int camc_limit;
+static unsigned int camc_limit;
 static unsigned int camc_nr_limited;
 
 static unsigned int camc_last_id;
@@ -79,16 +80,6 @@ unsigned int camc_nr_taken(void)
 	for (color = 0; color < CAMC_MAX_COLORS; color++)
 		sum += !!READ_ONCE(camc_users[color]);
 	return sum;
-}
-
-/* The default limit: half of the colors that have memory */
-void camc_sets_init(const struct camc_map *map)
-{
-	unsigned int color, sum = 0;
-
-	for (color = 0; color < map->nr_colors; color++)
-		sum += !!camc_total(color, NUMA_NO_NODE);
-	camc_limit = sum / 2;
 }
 
 static void camc_use(struct camc_set *set, unsigned int color)
@@ -443,7 +434,7 @@ static void camc_attach(struct task_struct *task, struct camc_set *set)
 {
 	static_assert(!offsetof(struct camc_set, colors)); /* for camc_uses_others() */
 
-	/* Pairs with camc_proc_show(), which looks into the set. */
+	/* Pairs with camc_show_task(), which looks into the set. */
 	smp_store_release(&task->camc, set);
 	task->camc_colors = set ? set->colors : NULL;
 }
@@ -564,11 +555,16 @@ void camc_exec_failed(void)
 	camc_change(current, NULL);
 }
 
-/* The task has its new address space. */
-void __camc_exec(void)
+/*
+ * The task has its new address space. Colors that a user took himself do not reach a program that
+ * has more privileges than he (@secure): he could choose where it is the first to have no page.
+ */
+void __camc_exec(bool secure)
 {
+	const struct camc_set *set = current->camc;
+
 	/* What does not outlast the old program makes place for the colors of its cgroup. */
-	if (current->camc_borrowed || !(current->camc->flags & CAMC_EXEC))
+	if (current->camc_borrowed || !(set->flags & CAMC_EXEC) || (secure && set->limited))
 		camc_change(current, camc_memcg_get());
 	if (current->camc)
 		camc_disable_thp(current->mm);
@@ -848,34 +844,47 @@ static void camc_show_set(struct seq_file *m, const struct camc_set *set)
 		   CAMC_MAX_COLORS, set->colors);
 }
 
+static void camc_show_task(struct seq_file *m, struct task_struct *task, struct pid_namespace *ns)
+{
+	const struct camc_set *set = READ_ONCE(task->camc);
+	unsigned long pages = 0;
+
+	if (!set)
+		return;
+	task_lock(task);
+	if (task->mm)
+		pages = get_mm_rss(task->mm);
+	seq_printf(m, "task %d %d %u %lu ", task_tgid_nr_ns(task, ns),
+		   task_pid_nr_ns(task, ns), set->id, pages);
+	/* whose own choice it is: no line of another */
+	seq_escape_str(m, task->comm, ESCAPE_SPACE | ESCAPE_SPECIAL, "\n\\");
+	seq_putc(m, '\n');
+	task_unlock(task);
+}
+
 static int camc_proc_show(struct seq_file *m, void *v)
 {
 	struct pid_namespace *ns = proc_pid_ns(file_inode(m->file)->i_sb);
-	struct task_struct *group, *task;
 	struct camc_set *set;
+	struct pid *pid;
+	int nr = 1;
 
 	mutex_lock(&camc_mutex);
 	list_for_each_entry(set, &camc_sets, siblings)
 		camc_show_set(m, set);
 	mutex_unlock(&camc_mutex);
 
-	guard(rcu)();
-	for_each_process_thread(group, task) {
-		unsigned long pages = 0;
+	/* Anybody may read it, and have many threads: preemption is off for one at a time. */
+	rcu_read_lock();
+	while (!seq_has_overflowed(m) && (pid = find_ge_pid(nr, ns))) {
+		struct task_struct *task = pid_task(pid, PIDTYPE_PID);
 
-		set = READ_ONCE(task->camc);
-		if (!set || !task_pid_nr_ns(task, ns))
-			continue;
-		task_lock(task);
-		if (task->mm)
-			pages = get_mm_rss(task->mm);
-		seq_printf(m, "task %d %d %u %lu ", task_tgid_nr_ns(task, ns),
-			   task_pid_nr_ns(task, ns), set->id, pages);
-		/* whose own choice it is: no line of another */
-		seq_escape_str(m, task->comm, ESCAPE_SPACE | ESCAPE_SPECIAL, "\n\\");
-		seq_putc(m, '\n');
-		task_unlock(task);
+		nr = pid_nr_ns(pid, ns) + 1;
+		if (task)
+			camc_show_task(m, task, ns);
+		cond_resched_rcu();
 	}
+	rcu_read_unlock();
 	return 0;
 }
 

@@ -55,7 +55,7 @@ unsigned long __camc_mm_flags(const struct task_struct *task, unsigned long flag
 void __camc_exit(struct task_struct *task);
 bool __camc_exec_begin(void);
 void camc_exec_failed(void);
-void __camc_exec(void);
+void __camc_exec(bool secure);
 void camc_memcg_reset(struct mem_cgroup *memcg);
 long camc_prctl(unsigned long op, unsigned long policy, unsigned long size, unsigned long zero);
 unsigned long camc_mmap(unsigned long action, unsigned long len, unsigned long prot,
@@ -220,11 +220,11 @@ static inline bool camc_exec_begin(void)
 	return camc_enabled() && __camc_exec_begin();
 }
 
-static inline void camc_exec(void)
+static inline void camc_exec(bool secure)
 {
 	current->camc_vforked = false;
 	if (unlikely(current->camc))
-		__camc_exec();
+		__camc_exec(secure);
 }
 
 #else
@@ -301,7 +301,7 @@ static inline void camc_fault_begin(void) { }
 static inline bool camc_exec_begin(void) { return false; }
 static inline void camc_exec_failed(void) { }
 static inline void camc_thp_chosen(struct mm_struct *mm) { }
-static inline void camc_exec(void) { }
+static inline void camc_exec(bool secure) { }
 static inline void camc_memcg_reset(struct mem_cgroup *memcg) { }
 static inline unsigned long camc_nr_free(void) { return 0; }
 static inline unsigned long camc_nr_free_node(int nid) { return 0; }

@@ -64,6 +64,8 @@ static noreturn void die_unset(const struct camc_policy *policy, const struct se
 			    policy->nr_colors);
 		die("a color of the list has no memory, or the node does not exist: camc map show");
 	case EDQUOT:
+		if (!read_number("limit"))
+			die("only root may have colors, as long as " SYSFS "limit is 0");
 		die("users may have %llu colors together (" SYSFS "limit): take fewer, or be root",
 		    read_number("limit"));
 	default:

@@ -171,6 +171,22 @@ static long field(const char *path, const char *word)
 	return at ? atol(at + strlen(word)) : -1;
 }
 
+/* Of all counters of /proc/vmstat that begin so */
+static long sum_of(const char *prefix)
+{
+	static char buf[1 << 16];
+	char *at, *line, *rest;
+	long sum = 0;
+
+	MUST(get("/proc/vmstat", buf, sizeof(buf)));
+	for (line = strtok_r(buf, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		at = strchr(line, ' ');
+		if (at && !strncmp(line, prefix, strlen(prefix)))
+			sum += atol(at);
+	}
+	return sum;
+}
+
 static double now(void)
 {
 	struct timespec ts;
@@ -424,13 +440,26 @@ static void test_bad_maps(void)
 static void test_load(void)
 {
 	char buf[1024];
+	pid_t pid;
 
 	EXPECT(put(SYS "map", map_text()) == (ssize_t)strlen(map_text()));
 	MUST(get(SYS "map", buf, sizeof(buf)));
 	EXPECT(!strcmp(buf, map_text()));
 	EXPECT(number(SYS "colors") == (long)(BANKS * nodes));
-	EXPECT(number(SYS "limit") == (long)(BANKS * nodes / 2));
 	EXPECT(put(SYS "map", map_text()) == -1 && errno == EBUSY);
+	/* Nobody else has colors unless root lets them. */
+	pid = MUST(fork());
+	if (!pid) {
+		MUST(setresuid(65534, 65534, 65534));
+		EXPECT(try_color(0, 0) == -1 && errno == EDQUOT && !nr_colors());
+		EXPECT(put(SYS "limit", "1") == -1 && errno == EACCES);
+		_exit(0);
+	}
+	CHILD_OK(pid);
+	EXPECT(number(SYS "limit") == 0);
+	/* from now on, for the tests below */
+	snprintf(buf, sizeof(buf), "%u", BANKS * nodes / 2);
+	MUST(put(SYS "limit", buf));
 }
 
 static void test_errors(void)
@@ -785,10 +814,20 @@ static void test_anonymous(void)
 	char *at = room(size);
 	unsigned long seen[2 * BANKS] = { };
 	struct camc_policy policy;
+	long allocated, placed;
 	int pagemap;
 
 	set_auto(1, 0);
+	put("/proc/sys/vm/stat_refresh", "1");
+	allocated = sum_of("pgalloc_");
+	placed = sum_of("numa_hit") + sum_of("numa_miss");
 	touch(at, size);
+	put("/proc/sys/vm/stat_refresh", "1");
+	allocated = sum_of("pgalloc_") - allocated;
+	placed = sum_of("numa_hit") + sum_of("numa_miss") - placed;
+	if (allocated < (long)(size / page) || placed < (long)(size / page))
+		fail("of %zu pages %ld were counted when allocated, %ld where", size / page,
+		     allocated, placed);
 	expect_pure(at, size);
 	/* Uncolored again: what is there stays. */
 	clear_colors();
@@ -807,6 +846,35 @@ static void test_anonymous(void)
 		if (has_color(&policy, i))
 			if (seen[i] < size / page / 16)
 				fail("only %lu pages of color %u", seen[i], i);
+}
+
+/* What is on long lists is used first, and in turn: of each zone, of which the first is filled. */
+static void test_turns(void)
+{
+	size_t size = 1024 * page, window = 128 * page;
+	char *at = room(2 * size);
+	struct camc_policy policy;
+	long refills;
+	int pagemap;
+
+	set_auto(4, 0);
+	get_policy(&policy);
+	EXPECT(fill(4096) >= 4096);
+	refills = stat_of("refills");
+	touch(at, size);
+	EXPECT(stat_of("refills") == refills);
+	pagemap = open_pagemap();
+	for (size_t i = 0; i < size; i += window) {
+		unsigned int seen[2 * BANKS] = { };
+
+		for (size_t j = i; j < i + window; j += page)
+			seen[color_of(pfn_at(pagemap, at + j))]++;
+		for (unsigned int color = 0; color < BANKS * nodes; color++)
+			if (has_color(&policy, color) && seen[color] < 8)
+				fail("%u of 128 pages from %zu on have color %u", seen[color],
+				     i / page, color);
+	}
+	expect_pure(at, size);
 }
 
 /* In the program that was started: each mapping of its own file, heap and stack is right. */
@@ -886,6 +954,33 @@ static void test_program(void)
 	}
 	CHILD_OK(pid);
 	unlink("/tmp/camc/inspected");
+}
+
+/* A program that has more privileges than who starts it has none of the colors that he took. */
+static void test_secure(void)
+{
+	static const char program[] = "/tmp/camc/inspected";
+	pid_t pid;
+
+	copy_program(program);
+	for (int given = 0; given < 2; given++) {
+		for (int secure = 0; secure < 2; secure++) {
+			MUST(chmod(program, secure ? 04755 : 0755));
+			pid = MUST(fork());
+			if (!pid) {
+				if (given)
+					MUST(try_color(5, CAMC_EXEC));
+				MUST(setresuid(65534, 65534, 65534));
+				if (!given)
+					MUST(try_color(5, CAMC_EXEC));
+				execl(program, "inspected", "--has",
+				      secure && !given ? "0" : "32", NULL);
+				_exit(1);
+			}
+			CHILD_OK(pid);
+		}
+	}
+	unlink(program);
 }
 
 /* Without CAMC_FORK children have no colors, however they are made. */
@@ -1649,6 +1744,15 @@ static void write_colors_together(void)
 	CHILD_OK(pid);
 }
 
+/* What can be executed by its mode only */
+static void write_program(const char *path)
+{
+	int fd = MUST(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0755));
+
+	MUST(write(fd, "\177nothing\n", 9));
+	close(fd);
+}
+
 static void test_cgroup(void)
 {
 	char path[128], buf[256];
@@ -1691,6 +1795,10 @@ static void test_cgroup(void)
 		MUST(put(CGROUP "/below/cgroup.procs", "0"));
 		execl("/tmp/camc/not-there", "not-there", NULL);
 		EXPECT(nr_colors() == 0);
+		/* nor one that is none, which is found out when it is read */
+		write_program("/tmp/camc/garbage");
+		execl("/tmp/camc/garbage", "garbage", NULL);
+		EXPECT(errno == ENOEXEC && nr_colors() == 0 && stat_of("taken") == 2);
 		MUST(try_color(7, 0));
 		execl("/tmp/camc/not-there", "not-there", NULL);
 		EXPECT(nr_colors() == 1);
@@ -1754,6 +1862,44 @@ static void test_cgroup(void)
 	unlink("/tmp/camc/inspected");
 }
 
+static void *thread_waits(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+/* Each thread has a line, and one only, in more than the kernel has room for at first. */
+static void expect_threads(void)
+{
+	enum { THREADS = 150 };
+	pthread_t threads[THREADS];
+	pthread_barrier_t barrier;
+	char buf[16384], want[64];
+	unsigned int lines = 0;
+	long last = 0;
+
+	EXPECT(!pthread_barrier_init(&barrier, NULL, THREADS + 1));
+	for (int i = 0; i < THREADS; i++)
+		EXPECT(!pthread_create(&threads[i], NULL, thread_waits, &barrier));
+	pthread_barrier_wait(&barrier);
+	MUST(get("/proc/camc", buf, sizeof(buf)));
+	snprintf(want, sizeof(want), "\ntask %d ", getpid());
+	for (char *at = buf; (at = strstr(at, want)); lines++) {
+		long thread;
+
+		at += strlen(want);
+		thread = atol(at);
+		EXPECT(thread > last);
+		last = thread;
+	}
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	if (lines != THREADS + 1)
+		fail("%u lines of %u threads", lines, THREADS + 1);
+}
+
 static void test_proc(void)
 {
 	char buf[8192], want[256];
@@ -1771,6 +1917,7 @@ static void test_proc(void)
 	at = strstr(buf, want);
 	EXPECT(at);
 	EXPECT(atol(at + strlen(want)) > 0 && strstr(at, " camc_colors\n"));
+	expect_threads();
 	/* A name is no line. */
 	MUST(prctl(PR_SET_NAME, "a\nset 77 x", 0, 0, 0));
 	MUST(get("/proc/camc", buf, sizeof(buf)));
@@ -1819,6 +1966,7 @@ static void test_strict_end(void)
 	long swapped = field("/proc/vmstat", "pswpout ");
 	long scanned = field("/proc/vmstat", "pgscan_direct ");
 	long killed = field("/proc/vmstat", "oom_kill ");
+	long stalled = sum_of("allocstall_");
 	size_t size = MIB(1024), got, more = 0, free;
 	char *at = room(size), *again = room(MIB(1));
 	long first, second, exhausted;
@@ -1840,18 +1988,60 @@ static void test_strict_end(void)
 	swapped -= field("/proc/vmstat", "pswpout ");
 	scanned -= field("/proc/vmstat", "pgscan_direct ");
 	killed -= field("/proc/vmstat", "oom_kill ");
+	stalled -= sum_of("allocstall_");
 	signal(SIGBUS, SIG_DFL);
 	munmap(at + (got - 256) * page, 256 * page);
 	printf("# %zu pages in %.1f s, of about %zu free ones; searched %ld pages\n", got,
 	       seconds, free, first);
 	printf("# 20 more faults got %zu pages and searched %ld\n", more, second);
 	EXPECT(got < size / page && got > free * 8 / 10);
-	EXPECT(!swapped && !scanned && !killed && exhausted > 0);
+	EXPECT(!swapped && !scanned && !killed && !stalled && exhausted > 0);
 	EXPECT(more < 20 && second < 20l * 64 * 512 * (long)nodes);
 	EXPECT(nr_colors() == 1);
 	expect_pure(at, (got - 256) * page);
 	/* What was freed is found again. */
 	EXPECT(touch_to_the_end(again, MIB(1)) > 200);
+}
+
+/* What a task of no colors frees is found at once by who was at the end of these. */
+static void test_freed_by_others(void)
+{
+	size_t held = MIB(16), got;
+	char *at = room(MIB(1024)), *again = room(MIB(1));
+	unsigned int color;
+	int go[2], done[2];
+	pid_t pid;
+
+	MUST(pipe(go));
+	MUST(pipe(done));
+	pid = MUST(fork());
+	if (!pid) {
+		char *mine = room(held);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		MUST(madvise(mine, held, MADV_NOHUGEPAGE));
+		touch(mine, held);
+		color = color_of(pfn_at(open_pagemap(), mine));
+		MUST(write(done[1], &color, sizeof(color)));
+		EXPECT(read(go[0], &color, sizeof(color)) == sizeof(color));
+		munmap(mine, held);
+		MUST(write(done[1], &color, sizeof(color)));
+		_exit(0);
+	}
+	EXPECT(read(done[0], &color, sizeof(color)) == sizeof(color));
+	MUST(try_color(color, CAMC_STRICT));
+	touch_to_the_end(at, MIB(1024));
+	/* The end of one zone after the other is found, and remembered for a second. */
+	while (touch_to_the_end(again, page))
+		madvise(at, page, MADV_DONTNEED);
+	MUST(write(go[1], &color, sizeof(color)));
+	EXPECT(read(done[0], &color, sizeof(color)) == sizeof(color));
+	got = touch_to_the_end(again, MIB(1));
+	signal(SIGBUS, SIG_DFL);
+	munmap(at, MIB(1));
+	printf("# others freed %zu pages, and %zu of the color were found\n", held / page, got);
+	EXPECT(got >= held / page / BANKS / 2);
+	CHILD_OK(pid);
 }
 
 /* A droppable mapping, which older C libraries do not know */
@@ -2115,6 +2305,16 @@ static void test_strict_blocks(void)
 }
 
 /* Cut by a task at the end of its colors, and as long as before: how much came back? */
+/* Who was without colors for a moment has them again. */
+static void expect_colored(void)
+{
+	char *at = room(MIB(1) / 2);
+
+	touch(at, MIB(1) / 2);
+	expect_pure(at, MIB(1) / 2);
+	munmap(at, MIB(1) / 2);
+}
+
 static unsigned int cut_off(int fd)
 {
 	char *at = room(MIB(1024));
@@ -2128,6 +2328,7 @@ static unsigned int cut_off(int fd)
 	ret = ftruncate(fd, 100);
 	ret |= ftruncate(fd, sizeof(buf));
 	munmap(at, MIB(1));
+	expect_colored();
 	clear_colors();
 	EXPECT(!ret && pread(fd, buf, sizeof(buf), 0) == sizeof(buf));
 	for (size_t i = 0; i < sizeof(buf); i++) {
@@ -2196,8 +2397,10 @@ static int move_at_the_end(int fd, int mode)
 	signal(SIGBUS, SIG_DFL);
 	munmap(at, MIB(2));
 	ret = fallocate(fd, mode, 0, MIB(1));
+	munmap(at + MIB(2), MIB(1));
+	expect_colored();
 	clear_colors();
-	munmap(at + MIB(2), MIB(1022));
+	munmap(at + MIB(3), MIB(1021));
 	return ret;
 }
 
@@ -2262,6 +2465,7 @@ static void test_garbage(void)
 	error = errno;
 	exhausted = stat_of("exhausted") - exhausted;
 	munmap(at, MIB(1));
+	expect_colored();
 	clear_colors();
 	EXPECT(pread(fd, at + MIB(2), MIB(6), 0) == MIB(6));
 	/* it is elsewhere, and what it was */
@@ -2360,13 +2564,12 @@ static void test_read_ahead(void)
 }
 
 /* Nor for what a program says that it will need: that is a hint, of any number of pages. */
-static void test_swap_ahead(void)
+static void swap_ahead(int kind)
 {
 	long swapped = field("/proc/vmstat", "pswpout "), spilled, exhausted;
-	char *ahead = room(MIB(1)), *at;
+	char *ahead = MUST(mmap(NULL, MIB(1), PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0));
+	char *at;
 
-	if (access("/tmp/camc/swap-is-on", F_OK))
-		skip("no zram to swap to");
 	touch(ahead, MIB(1));
 	MUST(madvise(ahead, MIB(1), 21 /* MADV_PAGEOUT */));
 	if (field("/proc/vmstat", "pswpout ") - swapped < (long)(MIB(1) / page / 2))
@@ -2377,10 +2580,19 @@ static void test_swap_ahead(void)
 	MUST(madvise(ahead, MIB(1), MADV_WILLNEED));
 	spilled = stat_of("spilled") - spilled;
 	exhausted = stat_of("exhausted") - exhausted;
-	munmap(at, MIB(1));
+	munmap(at, MIB(1020));
+	clear_colors();
 	printf("# %ld more colors, %ld allocations failed\n", spilled, exhausted);
 	EXPECT(!spilled && !exhausted);
 	expect_content(ahead, MIB(1));
+}
+
+static void test_swap_ahead(void)
+{
+	if (access("/tmp/camc/swap-is-on", F_OK))
+		skip("no zram to swap to");
+	swap_ahead(MAP_PRIVATE);
+	swap_ahead(MAP_SHARED);
 }
 
 static int read_all(const char *path)
@@ -2779,6 +2991,7 @@ static void test_pinned_moved(void)
 	lost = stat_of("lost") - lost;
 	count = count_pages(vec.iov_base, size);
 	munmap((char *)vec.iov_base + size, size);
+	expect_colored();
 	printf("# %ld found no page of the color; then %lu had it, %lu others\n", lost, count.right,
 	       count.wrong);
 	EXPECT(!failed && lost && count.wrong && count.wrong + count.right == size / page);
@@ -3552,20 +3765,34 @@ static void test_cma_used_up(void)
 /* ------ lists ----------------------------------------------------------- */
 
 /* Traps 8 and drains: what is on the lists is seen as free, and comes back under pressure. */
+static long free_of_nodes(void)
+{
+	long sum = 0;
+
+	for (unsigned int node = 0; node < nodes; node++)
+		sum += node_field(node, "MemFree");
+	return sum;
+}
+
 static void test_fill(void)
 {
-	long before, after;
+	long before, after, node_before, node_after, available;
 	unsigned int got;
 
 	set_auto(2, 0);
 	MUST(put("/proc/sys/vm/drop_caches", "3"));
 	before = field("/proc/meminfo", "MemFree:");
+	available = field("/proc/meminfo", "MemAvailable:");
+	node_before = free_of_nodes();
 	got = fill(2048);
 	after = field("/proc/meminfo", "MemFree:");
+	available -= field("/proc/meminfo", "MemAvailable:");
+	node_after = free_of_nodes();
 	/* some are used at once */
 	if (got < 2048 || stat_of("free") < 1900)
 		fail("%u pages were collected, %ld are on lists", got, stat_of("free"));
 	EXPECT(labs(before - after) < 3000);
+	EXPECT(labs(available) < 3000 && labs(node_before - node_after) < 3000);
 	MUST(put("/proc/sys/vm/drop_caches", "2"));
 	EXPECT(stat_of("free") < 100);
 	/* more than there may be; it may be dirtied as before */
@@ -3658,13 +3885,17 @@ static void test_fill_low(void)
 	const char *zone = field_of("DMA", "managed") ? "DMA" : "DMA32";
 	long before, after, all = field_of(zone, "managed");
 	long above = field_of("Normal", "managed") + field_of("Movable", "managed");
+	size_t size;
 
 	if (!all || !above)
 		skip("one zone only");
 	on_node = 0;
-	set_auto(BANKS / 2, 0);
+	set_auto(BANKS, 0);
 	MUST(put("/proc/sys/vm/drop_caches", "3"));
 	MUST(put(RESERVE, "1 1 1 1"));
+	/* It begins with these, and goes on where they have nothing left. */
+	size = (field_of("Normal", "nr_free_pages") + field_of("Movable", "nr_free_pages")) * page;
+	touch(room(size), size);
 	before = field_of(zone, "nr_free_pages");
 	fill(1 << 30);
 	after = field_of(zone, "nr_free_pages");
@@ -4108,10 +4339,12 @@ static const struct {
 	{ test_limit_exchange, "what a task keeps counts once when it exchanges colors" },
 	{ test_limit_set, "root without the capability does not change the limit" },
 	{ test_anonymous, "anonymous pages have the colors, each color its share" },
+	{ test_turns, "colors are used in turn, however much is on their lists" },
 	{ test_program, "all of a program that is started has the colors" },
 	{ test_spawn, "spawned programs have no colors without CAMC_FORK" },
 	{ test_fork, "children have the colors if the policy says so, and their copies too" },
 	{ test_threads, "threads share colors, and the last one gives them back" },
+	{ test_secure, "colors of a user do not reach programs that may do more" },
 	{ test_vfork_mmap, "colors that a vforked child takes outlast execve()" },
 	{ test_huge, "there are no huge pages" },
 	{ test_huge_shared, "what colored tasks share with others becomes no huge page" },
@@ -4137,6 +4370,7 @@ static const struct {
 	{ test_offline, "memory goes offline while pages of it are collected" },
 	{ test_warm, "pages that were freed are used again" },
 	{ test_walk, "the refill of the paper finds the colors and is bounded" },
+	{ test_freed_by_others, "at the end of its colors a task sees what others free" },
 	{ test_strict_end, "a strict task gets SIGBUS at its end, at nobody's expense" },
 	{ test_pinned_end, "who cannot pin pages at the end of its colors searches once" },
 	{ test_pinned_moved, "who is at the end of its colors can pin what it has" },
