@@ -967,6 +967,7 @@ static void __init gcma_test_blocks(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, kunit_blocks(test, block, GCMA_RUN, 2 * GCMA_RUN, &ra,
 						   large), 1);
 		KUNIT_EXPECT_EQ(test, ra.size, KUNIT_BLOCK);
+		KUNIT_EXPECT_EQ(test, ra.async_size, 0);
 		for (i = block; i < block + KUNIT_BLOCK; i++)
 			KUNIT_EXPECT_TRUE(test, kunit_slot(k, i) && !kunit_is_tenant(k, i));
 		lru_add_drain_all();
@@ -1243,6 +1244,10 @@ static void __init gcma_test_recycle(struct kunit *test)
 	if (GCMA_LONG) {
 		KUNIT_EXPECT_TRUE(test, xa_is_value(shadow) && !gcma_is_tenant(shadow));
 		KUNIT_EXPECT_PTR_EQ(test, shadow, workingset_older(own, true, gcma_nr_frames));
+		/* with generations, who was evicted of the same one has the same */
+		if (!lru_gen_enabled())
+			KUNIT_EXPECT_PTR_NE(test, shadow, workingset_older(own, true, 0));
+		KUNIT_EXPECT_NULL(test, workingset_older(own, true, ULONG_MAX));
 	}
 	kunit_count_evicted(k, -(long)gcma_nr_frames);
 	/* a generation is of one kind of pages */
@@ -1406,6 +1411,58 @@ static void __init gcma_test_invalidate_while_publishing(struct kunit *test)
 		kunit_expect_new(test, index + ways[i].at);
 		invalidate_inode_pages2(&k->inode.i_data);
 	}
+}
+
+/* A direct write to a file of which nothing but tenants is in memory */
+static void __init gcma_test_direct_write(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW);
+	struct file *file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
+	struct kiocb iocb = { .ki_filp = file, .ki_pos = (loff_t)index << PAGE_SHIFT };
+
+	KUNIT_ASSERT_NOT_NULL(test, file);
+	file->f_mapping = &k->inode.i_data;
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	KUNIT_ASSERT_EQ(test, k->inode.i_data.nrpages, 0);
+	WRITE_ONCE(k->medium, 2);
+	kiocb_invalidate_post_direct_write(&iocb, PAGE_SIZE);
+	kunit_expect_new(test, index);
+}
+
+static void kunit_put(struct address_space *mapping, struct xa_state *xas, void *entry)
+{
+	mapping_set_update(xas, mapping);
+	do {
+		xas_lock_irq(xas);
+		xas_store(xas, entry);
+		xas_unlock_irq(xas);
+	} while (xas_nomem(xas, GFP_KERNEL));
+}
+
+/* Tenants of a large folio share an entry while they become visible: each is one all the same. */
+static void __init gcma_test_invalidate_shared(struct kunit *test)
+{
+	struct gcma_kunit *k = test->priv;
+	struct address_space *mapping = &k->inode.i_data;
+	pgoff_t index = kunit_index(k, GCMA_FOLLOW), start = index + 2, indices[PAGEVEC_SIZE];
+	XA_STATE_ORDER(shared, &mapping->i_pages, index, 3);
+	XA_STATE(own, &mapping->i_pages, index);
+	struct folio_batch batch;
+	void *entry;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no large folios");
+	KUNIT_ASSERT_TRUE(test, kunit_evict(k, index, 1));
+	entry = kunit_slot(k, index);
+	kunit_put(mapping, &shared, entry);
+	folio_batch_init(&batch);
+	KUNIT_EXPECT_GT(test, find_lock_entries(mapping, &start, index + 3, &batch, indices), 0);
+	/* as it was */
+	xas_set_order(&shared, index, 3);
+	kunit_put(mapping, &shared, NULL);
+	kunit_put(mapping, &own, entry);
+	KUNIT_EXPECT_TRUE(test, kunit_load(k, index, 1));
 }
 
 /* Reclaim splits what it has isolated: who was passed by before? */
@@ -3877,6 +3934,8 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_invalidate_isolated),
 	KUNIT_CASE(gcma_test_invalidate_while_publishing),
 	KUNIT_CASE(gcma_test_invalidate_split),
+	KUNIT_CASE(gcma_test_direct_write),
+	KUNIT_CASE(gcma_test_invalidate_shared),
 	KUNIT_CASE(gcma_test_invalidate_part),
 	KUNIT_CASE(gcma_test_passes_wrap),
 #ifdef CONFIG_MEMCG

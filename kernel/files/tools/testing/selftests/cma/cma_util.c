@@ -2,6 +2,7 @@
 /* What the selftests of CMA areas share; see cma_util.h. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/dma-heap.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
@@ -890,6 +891,28 @@ const char *cgroup_path(void)
 	return cgroup;
 }
 
+void shrink_nodes(unsigned long nr)
+{
+	const char *const groups[] = { CGROUP_ROOT, cgroup };
+	char path[128];
+	struct stat group;
+	glob_t found;
+
+	if (glob("/sys/kernel/debug/shrinker/mm-shadow-*", 0, NULL, &found))
+		lack("shrinkers", "no shrinkers in debugfs (CONFIG_SHRINKER_DEBUG)");
+	snprintf(path, sizeof(path), "%s/scan", found.gl_pathv[0]);
+	globfree(&found);
+	for (unsigned int i = 0; i < ARRAY_SIZE(groups); i++) {
+		int node, ret = 0;
+
+		MUST(stat(groups[i], &group));
+		for (node = 0; !ret; node++)
+			ret = write_file(path, "%lu %d %lu", (unsigned long)group.st_ino, node, nr);
+		if (node < 2 || ret != -EINVAL) /* no such node */
+			fail("%s: %s", path, strerror(-ret));
+	}
+}
+
 void page_cache_state(int fd, struct cachestat *cs)
 {
 	struct { u64 off, len; } whole = { 0, 0 };
@@ -1147,16 +1170,12 @@ void volume_umount(struct volume *v)
 	MUST(umount(v->dir));
 }
 
-/* The one file of a read-only volume */
-static bool source_fill(const char *dir)
+static bool file_fill(const char *path)
 {
-	char path[64], *buf = page_buffer(DATA_BYTES);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	char *buf = page_buffer(DATA_BYTES);
 	bool done;
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/data", dir);
-	mkdir(dir, 0755);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return false;
 	stamp(buf, 0, DATA_BYTES, 1, 1);
@@ -1164,6 +1183,19 @@ static bool source_fill(const char *dir)
 	close(fd);
 	munmap(buf, DATA_BYTES);
 	return done;
+}
+
+/* The files of a read-only volume */
+static bool source_fill(const char *dir)
+{
+	char path[64], linked[64], another[64];
+
+	snprintf(path, sizeof(path), "%s/data", dir);
+	snprintf(linked, sizeof(linked), "%s/" LINKED, dir);
+	snprintf(another, sizeof(another), "%s/another", dir);
+	mkdir(dir, 0755);
+	unlink(another);
+	return file_fill(path) && file_fill(linked) && !link(linked, another);
 }
 
 void volume_open(struct volume *v, const struct volume_kind *kind)

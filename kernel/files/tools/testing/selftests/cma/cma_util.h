@@ -172,6 +172,12 @@ int heap_alloc(int heap, size_t bytes);
 #define CGROUP_ROOT	"/tmp/cgroup"	/* cgroup v2, with the memory controller */
 const char *cgroup_path(void);		/* of this process, and all that it starts */
 
+/*
+ * The shrinker of nodes that have nothing but shadows looks at @nr of them: those of slots are
+ * nobody's, those of files are of the group that read them.
+ */
+void shrink_nodes(unsigned long nr);
+
 /* Eviction of everything that a file has in the page cache, by reclaim. */
 struct cachestat {
 	u64 nr_cache;
@@ -220,7 +226,8 @@ struct volume {
 	char missing[160];	/* why there is no volume */
 };
 
-#define DATA_BYTES	MIB(1)	/* "data" on a read-only volume is stamp(file 1, version 1) */
+#define DATA_BYTES	MIB(1)	/* "data" on a read-only volume is stamp(file 1, version 1), */
+#define LINKED		"linked" /* and so is that, which has two names */
 
 bool loop_open(struct volume *v, size_t bytes);
 void volume_open(struct volume *v, const struct volume_kind *kind);

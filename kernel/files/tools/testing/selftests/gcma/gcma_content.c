@@ -122,6 +122,10 @@ static void data_write(void)
 	fd = volume_file(&volume, "data", O_RDWR | O_CREAT);
 	pages_write(fd);
 	close(fd);
+	/* Filesystems set up a file that is there apart from one that is made. */
+	volume_umount(&volume);
+	if (!volume_mount(&volume))
+		diag("data cannot be mounted again: %s", strerror(errno));
 }
 
 static void content(void)
@@ -216,6 +220,28 @@ static void without_a_name(void)
 	expect("read", 0, got, want, DATA_BYTES);
 }
 
+/* squashfs sets up a file of two names apart from others. */
+static void of_two_names(void)
+{
+	char path[128];
+	int fd;
+
+	need_gcma();
+	need_volume(&volume);
+	if (volume.kind->readonly) {
+		fd = MUST(volume_file(&volume, LINKED, O_RDONLY));
+	} else {
+		fd = MUST(volume_file(&volume, LINKED, O_RDWR | O_CREAT));
+		pages_write(fd);
+		snprintf(path, sizeof(path), "%s/" LINKED, volume.dir);
+		snprintf(got, DATA_BYTES, "%s/another", volume.dir);
+		MUST(link(path, got));
+	}
+	bring_all_to_area(fd);
+	by_read(fd, got);
+	expect("read", 0, got, want, DATA_BYTES);
+}
+
 static void served_by_area(void)
 {
 	unsigned long loaded, disk, pages = DATA_BYTES / page_size;
@@ -255,6 +281,7 @@ static void faults_load_what_they_need(void)
 {
 	int fd = all_in_area();
 	const char *map = mmap(NULL, DATA_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	unsigned long disk;
 
 	if (map == MAP_FAILED)
 		fail("mmap: %s", strerror(errno));
@@ -262,6 +289,14 @@ static void faults_load_what_they_need(void)
 	forget(fd, 103, 1);
 	fault_on(map, 103, 0);
 	fault_on(map, 104, 1);
+	/* nor those around it from the disk */
+	forget(fd, 40, 10);
+	forget(fd, 51, 10);
+	disk = disk_reads(&volume);
+	fault_on(map, 50, 1);
+	disk = disk_reads(&volume) - disk;
+	if (disk)
+		fail("a fault that loaded its page read %lu bytes", disk);
 }
 
 /* Readahead of large folios takes from the area what is there, around what is not. */
@@ -345,6 +380,7 @@ static const struct test {
 	  .writes = true },
 	{ without_a_name, NEED_LOADS, "a file without a name is kept as others are",
 	  .writes = true },
+	{ of_two_names, NEED_LOADS, "a file of two names is kept as others are" },
 	{ faults_load_what_they_need, NEED_LOADS, "a fault loads its page and no other",
 	  .writes = true },
 	{ load_in_part, NEED_LOADS, "what is there is loaded around what is not",

@@ -202,6 +202,26 @@ static bool touch_dies(void)
 	return status;
 }
 
+/* The page in the swap cache whose content is not there: what was lost with the frame */
+static unsigned long lost_page(void)
+{
+	unsigned long pfn = 0, found = 0, nr = 0;
+	int fd = MUST(open("/proc/kpageflags", O_RDONLY | O_CLOEXEC));
+	u64 flags[512];
+	ssize_t got;
+
+	while ((got = MUST(read(fd, flags, sizeof(flags)))) > 0)
+		for (size_t i = 0; i < got / sizeof(*flags); i++, pfn++)
+			if (flags[i] & FLAG(KPF_SWAPCACHE) && !(flags[i] & FLAG(KPF_UPTODATE))) {
+				found = pfn;
+				nr++;
+			}
+	close(fd);
+	if (nr != 1)
+		fail("%lu pages of the swap cache have no content", nr);
+	return found;
+}
+
 static void swapped_page(void)
 {
 	unsigned long reads;
@@ -239,6 +259,12 @@ static void swapped_page(void)
 	if (!by_primary)
 		take_what_there_is();
 	others_check();
+	/* The page that holds its place fails as well, and cannot be read again either. */
+	if (policy) {
+		write_file(CORRUPT, "%#lx", lost_page());
+		if (!touch_dies())
+			fail("who touches the page after a second failure sees something");
+	}
 	/* and it is in nobody's way when it is gone */
 	MUST(munmap(memory, BYTES));
 	MUST(swapoff(disk.dev));

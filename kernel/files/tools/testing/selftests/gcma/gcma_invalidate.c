@@ -15,6 +15,7 @@
 #include <linux/fs.h>
 #include <linux/fscrypt.h>
 #include <linux/loop.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -24,6 +25,7 @@
 #include <sys/statvfs.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../cma/cma_ring.h"
@@ -37,6 +39,8 @@
 #define BYTES		(PAGES * page_size)
 #define BYTES_MAX	(4 * BYTES)
 #define ACTIVE_BYTES	(64 * BYTES)
+#define FLUSH_BYTES	MIB(4)
+#define FLUSH_ROUNDS	16
 
 static struct volume volume;
 
@@ -673,6 +677,20 @@ static void small_files(void)
 
 /* Asking and telling the page cache */
 
+/* A node of the page cache that has nothing but evicted pages goes, and copies with it. */
+static void dropped_nodes(void)
+{
+	unsigned long dropped = counter("dropped");
+	struct subject s;
+
+	subject_new(&s, 42);
+	shrink_nodes(vm_event("workingset_nodes") + PAGES);
+	dropped = counter("dropped") - dropped;
+	if (dropped < PAGES)
+		fail("%lu of %u copies were dropped", dropped, PAGES);
+	subject_must_read_disk(&s);
+}
+
 static void dropped_caches(void)
 {
 	struct subject s;
@@ -868,6 +886,8 @@ static void device_direct_write(void)
 	memcpy(s.got, s.model + 2 * page_size, 3 * page_size);
 	pwrite_all(subject_direct(&s), s.got, 3 * page_size, 2 * page_size);
 	device_check(&s);
+	/* and goes to the area as before */
+	subject_evict(&s);
 }
 
 /* Some of @s was read in and is evicted: by now no page of its device may be kept. */
@@ -1006,6 +1026,69 @@ static void device_flush(void)
 	image_stamp(&s, volume.image, 0);
 	MUST(ioctl(s.fd, BLKFLSBUF, 0));
 	device_check(&s);
+}
+
+static struct {
+	atomic_int step; /* 1: the reader is there; 2: and begins */
+} *flush;
+
+static void load_half(void)
+{
+	int fd = MUST(open(volume.dev, O_RDONLY | O_CLOEXEC));
+	char *got = page_buffer(page_size);
+
+	run_on(1);
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
+	flush->step = 1;
+	while (flush->step != 2)
+		;
+	for (size_t at = FLUSH_BYTES / 2; at < FLUSH_BYTES; at += page_size)
+		pread_all(fd, got, page_size, at);
+}
+
+/* Others load pages amid BLKFLSBUF, which are on their way to an LRU list of another CPU then. */
+static void device_flush_amid(void)
+{
+	char *want = page_buffer(FLUSH_BYTES), *got = page_buffer(FLUSH_BYTES);
+	unsigned int amid = 0;
+	unsigned long loads;
+	struct subject s;
+	pid_t pid = -1;
+	int fd, image;
+
+	/* the reader's, then its own */
+	run_on(1);
+	run_on(0);
+	device_new(&s, 41);
+	fd = s.fd;
+	image = MUST(open(volume.image, O_WRONLY | O_CLOEXEC));
+	flush = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (flush == MAP_FAILED)
+		fail("no memory: %s", strerror(errno));
+	for (unsigned int round = 1; round <= FLUSH_ROUNDS; round++) {
+		stamp(want, 0, FLUSH_BYTES, 41, round);
+		pwrite_all(image, want, FLUSH_BYTES, 0);
+		loads = counter("loads");
+		if (round > 1)
+			flush->step = 2;
+		MUST(ioctl(fd, BLKFLSBUF, 0));
+		if (round > 1)
+			MUST(waitpid(pid, NULL, 0));
+		loads = counter("loads") - loads;
+		amid += loads && loads < FLUSH_BYTES / page_size / 2;
+		pread_all(fd, got, FLUSH_BYTES, 0);
+		expect("the device", 0, got, want, FLUSH_BYTES);
+		evict(fd);
+		flush->step = 0;
+		pid = background(load_half);
+		while (!flush->step)
+			usleep(1000);
+	}
+	flush->step = 2;
+	MUST(waitpid(pid, NULL, 0));
+	printf("# pages were loaded amid %u of %u invalidations\n", amid, FLUSH_ROUNDS - 1);
+	if (!amid)
+		fail("no invalidation met a load: nothing is tested");
 }
 
 static void loop_offset(void)
@@ -1237,6 +1320,7 @@ static const struct test on_volumes[] = {
 
 /* Nothing is to be loaded. */
 static const struct test on_volumes_dropped[] = {
+	{ dropped_nodes, "what the shrinker of nodes drops is dropped from the area too" },
 	{ dropped_caches, "drop_caches drops evicted pages from the area too" },
 	{ advised_away, "POSIX_FADV_DONTNEED drops evicted pages from the area too" },
 	{ cachestat_recent, "cachestat knows pages of the working set that were evicted" },
@@ -1252,6 +1336,7 @@ static const struct test on_devices[] = {
 	{ device_zeroout, "evicted pages that were zeroed out read zero" },
 	{ device_fallocate, "a hole punched into evicted pages reads zero" },
 	{ device_flush, "after BLKFLSBUF a changed medium is read anew" },
+	{ device_flush_amid, "and what others load meanwhile is not what it was" },
 	{ loop_offset, "a loop device with another offset is read anew" },
 	{ loop_other_image, "a loop device with another image is read anew" },
 };
