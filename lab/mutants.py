@@ -62,7 +62,7 @@ TEST = re.compile(r"^tools/testing/|_kunit\.c$")
 BUILDER = "builder"  # the group of what it starts
 # nothing of this can be missed: the compiler knows, or nobody does
 INERT = re.compile(
-    r"\s*(?:$|#\s*(?:include|if\w*|else|endif)\b|/?\*|//|[{}]+\s*;?$|\w+:$)"
+    r"\s*(?:$|#\s*(?:include|if\w*|else|endif)\b|/\*|\*(?:\s|/|$)|//|[{}]+\s*;?$|\w+:$)"
     r"|(?:static|inline|const|unsigned|struct|enum|bool|int|long|void|u64)\b[^;=]*[(,)]$"
 )
 # no more can what a header declares, of which the whole kernel would be built again

@@ -113,6 +113,18 @@ def test_includes_comments_and_braces_are_no_hooks() -> None:
     assert group.active == [9]
 
 
+def test_a_comment_is_no_store() -> None:
+    lines = (
+        "\t/* of all",
+        "\t * groups",
+        "\t *",
+        "\t */",
+        "\t*next = min(end, last);",
+        "\t**p = 0;",
+    )
+    assert mutants.Group("p", 0, "a.c", (), lines).active == [4, 5]
+
+
 def test_signatures_are_no_hooks() -> None:
     lines = (
         "static inline bool mapping_tenants(const struct address_space *mapping)",
