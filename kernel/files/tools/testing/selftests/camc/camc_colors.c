@@ -3707,14 +3707,14 @@ static void test_cma(void)
 }
 
 /*
- * Whoever moves pages searches 128 pages for each at most, in the mean, and all zones twice, which
- * are not much larger than what they have.
+ * Whoever moves pages searches 1,024 pages for each at most, in the mean, and all zones twice,
+ * which are not much larger than what they have, and a bit.
  */
 static long most_searched(long moved)
 {
 	long all = field("/proc/meminfo", "MemTotal:") * 1024 / (long)page;
 
-	return moved * 128 + 2 * all * 5 / 4;
+	return moved * 1024 + 2 * all * 5 / 4 + 16 * 1024;
 }
 
 /* Nor does who empties it search the zone for each page of a color that is used up. */
