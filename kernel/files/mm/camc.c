@@ -86,8 +86,8 @@
 
 /*
  * How many pages may be searched, in the mean, each time that one is to be moved to its color: some
- * 30 us, if 64 GiB take half a second, which is an estimate. And how many beside: as long as of a
- * thousand pages one is free and has the color, searches differ, but none is done without.
+ * 30 us, if 64 GiB take half a second, which is an estimate. And how many beside, for searches
+ * differ: as long as of some hundred pages one is free and has the color, each may have its search.
  */
 #define CAMC_CREDIT		1024UL
 #define CAMC_OVERDRAFT		(16 * CAMC_CREDIT)

@@ -2304,7 +2304,6 @@ static void test_strict_blocks(void)
 	EXPECT(!failed && hole == (off_t)page && !exhausted && !foreign);
 }
 
-/* Cut by a task at the end of its colors, and as long as before: how much came back? */
 /* Who was without colors for a moment has them again. */
 static void expect_colored(void)
 {
@@ -2315,6 +2314,7 @@ static void expect_colored(void)
 	munmap(at, MIB(1) / 2);
 }
 
+/* Cut by a task at the end of its colors, and as long as before: how much came back? */
 static unsigned int cut_off(int fd)
 {
 	char *at = room(MIB(1024));
@@ -3764,7 +3764,6 @@ static void test_cma_used_up(void)
 
 /* ------ lists ----------------------------------------------------------- */
 
-/* Traps 8 and drains: what is on the lists is seen as free, and comes back under pressure. */
 static long free_of_nodes(void)
 {
 	long sum = 0;
@@ -3774,6 +3773,7 @@ static long free_of_nodes(void)
 	return sum;
 }
 
+/* Traps 8 and drains: what is on the lists is seen as free, and comes back under pressure. */
 static void test_fill(void)
 {
 	long before, after, node_before, node_after, available;
