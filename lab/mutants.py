@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event, Lock
 
@@ -31,6 +32,7 @@ from lab import (
     paths,
     process,
     reach,
+    skips,
     source,
     systems,
     targets,
@@ -42,9 +44,11 @@ from lab.errors import LabError
 from lab.ktap import Case
 from lab.reach import Reach
 from lab.selftests import Form
+from lab.skips import Skip
 from lab.source import Patch, Series
 from lab.trials import Trial
 
+PART = "mutants"  # of lab/skips.toml
 COLORING = (systems.CAMC.name,)  # what kernels of its own test
 # Whose patches have hooks
 SYSTEMS = tuple(
@@ -306,11 +310,15 @@ def _mutant(lines: Sequence[Line], group: Group, which: int | None) -> Mutant:
 
 
 def run(options: tests.Options, only: str = "") -> list[Case]:
-    """Try every mutant; a survivor is a failed case. What is known already is not tried again."""
+    """Try every mutant; a survivor is a failed case, unless lab/skips.toml says why it may be.
+
+    What is known already is not tried again.
+    """
     series, groups = _series_and_groups(options, only)
     flavour = flavours.find(options.flavour)
     every = trials.all_of(options)
     total = sum(map(len, groups))
+    listed = [skip for skip in skips.read() if skip.covers(PART, flavour.name)]
     cases = []
     try:
         # the debug kernel runs other code: there each mutant meets all
@@ -322,12 +330,26 @@ def run(options: tests.Options, only: str = "") -> list[Case]:
             for group, following in itertools.pairwise([*groups, []]):
                 for verdict, mutant in tried(group, judge, following[:1]):
                     console.say(f"{mutant.name}: {mutant.text}: {verdict}")
-                    why = f"{mutant.text}: {verdict} ({mutant.group.patch})"
-                    cases.append(Case(mutant.name, verdict.killed, why=why))
+                    cases.append(case(mutant, verdict, listed))
                 step.update(step.done + len(group))
     finally:
         build.tree(flavour)  # the tree as it was
     return cases
+
+
+def case(mutant: Mutant, verdict: Verdict, listed: Iterable[Skip]) -> Case:
+    """Its result; `listed` are those that may survive, as "file: what is taken out"."""
+    name = f"{mutant.group.file}: {mutant.text}"
+    known = next(
+        (skip.why for skip in listed if name == skip.case or fnmatchcase(name, skip.case)), ""
+    )
+    if known and verdict.killed:
+        why = f"{mutant.text}: {verdict}, so {skips.LIST.name} need not list it"
+        return Case(mutant.name, passed=False, why=why)
+    if known:
+        return Case(mutant.name, passed=True, skipped=True, why=known)
+    why = f"{mutant.text}: {verdict} ({mutant.group.patch})"
+    return Case(mutant.name, verdict.killed, why=why)
 
 
 def _count(options: tests.Options, series: Series, every: Sequence[Trial]) -> Reach:

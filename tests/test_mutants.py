@@ -13,8 +13,9 @@ from lab import build, flavours, kernellog, mutants, paths, source, systems, tes
 from lab.build import Kernel
 from lab.errors import LabError
 from lab.ktap import Case
-from lab.mutants import Content
+from lab.mutants import Content, Verdict
 from lab.reach import Counted, Reach, Reached
+from lab.skips import Skip
 from lab.source import Patch, Series
 from lab.trials import Groups, Trial
 
@@ -297,6 +298,22 @@ def test_verdicts(base: Path, series: Series, kernels: Kernels) -> None:
     assert built == len(set(kernels.built)) == len(verdicts) + 1
     assert judged(base, series, every) == verdicts
     assert len(kernels.built) == built  # all known
+
+
+def test_who_survives_is_a_failure_unless_it_is_listed(base: Path, series: Series) -> None:
+    (mutant,) = (
+        each for group in mutants.find(base, series) for each in group if each.text == "late(n);"
+    )
+    survived, found = Verdict(False, ""), Verdict(True, "program")
+    listed = [Skip(mutants.PART, f"{mutant.group.file}: late(n);", "it is too late", ())]
+    other = [Skip(mutants.PART, "mm/other.c: late(n);", "it is too late", ())]
+    assert mutants.case(mutant, found, []).passed
+    assert not mutants.case(mutant, survived, other).passed
+    told = mutants.case(mutant, survived, listed)
+    assert (told.passed, told.skipped, told.why) == (True, True, "it is too late")
+    stale = mutants.case(mutant, found, listed)
+    assert not stale.passed
+    assert "need not list it" in stale.why
 
 
 def test_a_new_test_meets_what_survived(base: Path, series: Series, kernels: Kernels) -> None:

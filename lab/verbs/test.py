@@ -76,7 +76,7 @@ def run_mutants(args: argparse.Namespace, options: tests.Options) -> int:
     cases = [] if only == RUST else mutants.run(options, only)
     if rust:
         cases += _rust_cases()
-    result = tests.PartResult("mutants", cases)
+    result = tests.PartResult(mutants.PART, cases)
     survivors = [case for case in result.cases if not case.passed]
     if args.json:
         print_json({"survivors": [asdict(case) for case in survivors], **asdict(result.summary)})
