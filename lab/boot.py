@@ -39,6 +39,14 @@ CONSOLE_END = 25  # lines of console in an error's detail
 BEGIN_SECONDS = 300  # until a system guest's script begins, on a debug kernel and a busy host too
 PORTS = 3  # of a virtio-serial device: ours has two, and the first is for consoles
 BOOTS = 4  # of one system guest, while QEMU is to blame for its end
+# Side by side, of two CPUs and 4 GiB at most; while one waits, another has the CPUs
+GUESTS = max(
+    2,
+    min(
+        (os.cpu_count() or 2) // 2,
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 32,
+    ),
+)
 STATUS = "gcma-exit-status:"  # in the log of an exact guest
 
 

@@ -207,7 +207,7 @@ def run(
 
     by_round: list[tuple[str, Case]] = []
     details: list[str] = []
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(boot.GUESTS) as pool:
         for each, (cases, detail) in zip(parts, pool.map(one_boot, parts), strict=True):
             by_round += [(each.name, leaf) for case in cases for leaf in case.leaves()]
             details += [detail] if detail else []

@@ -35,7 +35,7 @@ from lab.selftests import Form
 
 MEMORY = {"debug": 2, "camc-debug": 2, "kcsan": 2}  # shadow and redzones: so many times as much
 KUNIT_SECONDS = 1200  # what takes longer hangs, on any kernel and beside other work
-WORKERS = 2  # parts side by side: while the guest of one waits, the other has the CPUs
+WORKERS = boot.GUESTS  # parts side by side
 # Half of what the lab's own tests take: machines that are simulated, and their address maps
 SIMULATED = tuple(f"tests/test_{name}.py" for name in ("camc_evals", "camc_maps", "dram"))
 # Selftests in which it is chance what meets what
@@ -333,10 +333,13 @@ def kernel_selftests(context: Context) -> PartResult:
 def alone(kernel: build.Kernel) -> list[PartResult]:
     """The unit tests and selftests that a kernel of a part of the series has."""
     context = Context(Options(long=True), kernel)
+    # as the flavours that the system has else: what it may skip on any of them
+    listed = [replace(skip, flavours=()) for skip in skips.read()]
     results = []
     for test in (kunit, kernel_selftests):
         start = time.monotonic()
         result = test(context)
+        result.cases = skips.judge(result.name, kernel.flavour.name, result.cases, listed)
         result.seconds = time.monotonic() - start
         _tell(result)
         results.append(result)

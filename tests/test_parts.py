@@ -5,6 +5,7 @@ import fnmatch
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,14 @@ from lab import (
     process,
     selftests,
     setup,
+    skips,
     systems,
     targets,
     tests,
 )
+from lab.build import Kernel
 from lab.errors import LabError
+from lab.flavours import Flavour
 from lab.ktap import Case, Summary
 from lab.machine import Machine
 from lab.selftests import Form
@@ -292,6 +296,19 @@ def test_coloring_has_a_kernel_of_its_own_and_what_tests_it_runs_there() -> None
     assert all(each.boots(with_it) and not each.boots(without) for each in rounds)
     assert with_it.flavour.should_have(systems.CAMC)
     assert not without.flavour.should_have(systems.CAMC)
+
+
+def test_skips_of_a_system_alone_are_listed_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    skip = next(skip for skip in skips.read() if skip.part == "selftests" and skip.flavours)
+    cases = [Case(name, passed=True, skipped=True) for name in (skip.case, "another")]
+    for part in ("kunit", "kernel_selftests"):
+        result = tests.PartResult("selftests", cases)
+        monkeypatch.setattr(tests, part, lambda _, result=result: replace(result))
+    kernel = Kernel(Flavour("alone", "gcma alone", ()), "6.12", tmp_path, {})
+    for result in tests.alone(kernel):
+        assert [case.passed for case in result.cases] == [True, False]
 
 
 def test_forms_are_chosen() -> None:
