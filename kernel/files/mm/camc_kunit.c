@@ -56,7 +56,10 @@ static void camc_test_formula(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, camc_color_of(map, 0x80000000), CAMC_NO_COLOR);
 }
 
-/* Table 1: the ranges of the Opteron's four controllers, 128 colors */
+/*
+ * Table 1: the ranges of the Opteron's four controllers, 128 colors. The bits within each are
+ * made up; what is known of the machine's is in tools/mm/camc-maps.
+ */
 static void camc_test_table_1(struct kunit *test)
 {
 	static const char banks[] =

@@ -3031,6 +3031,44 @@ static void __init gcma_test_node_pages(struct kunit *test)
 	KUNIT_EXPECT_LE(test, gcma_node_pages(NULL, all / 2 + 1),
 			after * (all / 2 + 1) / max(all, 1UL) + 1);
 }
+
+static void kunit_charged(struct mem_cgroup *group, unsigned long pages, unsigned long max,
+			  unsigned long high)
+{
+	atomic_long_set(&group->memory.usage, pages);
+	group->memory.max = max;
+	group->memory.high = high;
+}
+
+/* Nor more than it, and those that it is in, may still use. */
+static void __init gcma_test_node_pages_limit(struct kunit *test)
+{
+	struct mem_cgroup *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
+	struct mem_cgroup *parent = kunit_kzalloc(test, sizeof(*parent), GFP_KERNEL);
+	const unsigned long nodes = ULONG_MAX >> 20, none = PAGE_COUNTER_MAX;
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	KUNIT_ASSERT_NOT_NULL(test, parent);
+	group->css.parent = &parent->css;
+	kunit_fill_area(test->priv);
+	KUNIT_ASSERT_GE(test, gcma_node_pages(NULL, nodes), 8);
+	kunit_charged(parent, 1000, none, none);
+	kunit_charged(group, 1000, none, none);
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(group, nodes), gcma_node_pages(NULL, nodes));
+	kunit_charged(group, 1000, 1007, none);
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(group, nodes), 7);
+	kunit_charged(group, 1000, none, 1006);
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(group, nodes), 6);
+	kunit_charged(group, 1000, 1000, none);
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(group, nodes), 0);
+	kunit_charged(group, 1000, none, 900); /* beyond it, as it may be for a while */
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(group, nodes), 0);
+	kunit_charged(group, 1000, 1007, none);
+	kunit_charged(parent, 1000, 1005, none);
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(group, nodes), 5);
+	kunit_charged(parent, 1000, none, 0);
+	KUNIT_EXPECT_EQ(test, gcma_node_pages(group, nodes), 0);
+}
 #endif
 
 /* ------ refusals ------------------------------------------------------ */
@@ -3986,6 +4024,7 @@ static struct kunit_case __refdata gcma_kunit_cases[] = {
 	KUNIT_CASE(gcma_test_over),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(gcma_test_node_pages),
+	KUNIT_CASE(gcma_test_node_pages_limit),
 #endif
 	KUNIT_CASE(gcma_test_refused_fs),
 	KUNIT_CASE(gcma_test_refused_ended),

@@ -22,6 +22,7 @@
  * @cma: the area
  * @memory: its pages
  * @r: its rental pool
+ * @second: another area, if the test has made one
  * @inode: a file, of @sb on @bdi
  * @released: what kunit_put_later() puts
  */
@@ -29,6 +30,7 @@ struct rental_kunit {
 	struct cma cma;
 	struct page *memory;
 	struct rental *r;
+	struct cma *second;
 	struct inode inode;
 	struct super_block sb;
 	struct backing_dev_info *bdi;
@@ -66,6 +68,9 @@ static const struct address_space_operations kunit_aops = {
 static const struct file_operations kunit_fops = {
 	.read_iter = generic_file_read_iter,
 };
+
+/* Of what cannot be read */
+static const struct file_operations kunit_no_fops = {};
 
 static struct address_space *kunit_mapping(struct rental_kunit *k)
 {
@@ -173,6 +178,44 @@ static int kunit_unlock(void *folio)
 	msleep(300);
 	folio_unlock(folio);
 	return 0;
+}
+
+/* ------ areas --------------------------------------------------------- */
+
+/* If it fails, once, at boot, it leaks. */
+static int kunit_create(struct cma *cma)
+{
+	struct page *memory = alloc_contig_pages(KUNIT_FRAMES, GFP_KERNEL, numa_mem_id(), NULL);
+
+	cma->bitmap = bitmap_zalloc(KUNIT_FRAMES, GFP_KERNEL);
+	if (!memory || !cma->bitmap)
+		return -ENOMEM;
+	strscpy(cma->name, "kunit");
+	cma->base_pfn = page_to_pfn(memory);
+	cma->count = KUNIT_FRAMES;
+	cma->policy = &rental_policy;
+	spin_lock_init(&cma->lock);
+	return cma_reserve_create(cma);
+}
+
+/* The last one that was made, when all its frames are home */
+static void kunit_destroy(struct kunit *test, struct cma *cma)
+{
+	struct rental *r = rental_of(cma);
+	unsigned long i;
+
+	KUNIT_EXPECT_EQ(test, r->nr_idle, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&r->nr_unevictable), 0);
+	static_branch_dec(&rental_key);
+	rental_nr_areas--;
+	cancel_delayed_work_sync(&r->clean_work);
+	cancel_delayed_work_sync(&cma->reserve->work);
+	for (i = 0; i < KUNIT_FRAMES; i += pageblock_nr_pages)
+		set_pageblock_migratetype(cma_page(cma, i), MIGRATE_MOVABLE);
+	rental_free_area(r);
+	cma_reserve_free(cma->reserve);
+	bitmap_free(cma->bitmap);
+	free_contig_range(cma->base_pfn, KUNIT_FRAMES);
 }
 
 /* ------ the pool ------------------------------------------------------ */
@@ -346,6 +389,88 @@ static void rental_test_not_lent(struct kunit *test)
 	folio = kunit_alloc(k, 0, false);
 	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
 	folio_put(folio);
+	k->bdi->capabilities = BDI_CAP_WRITEBACK;
+	k->inode.i_fop = &kunit_no_fops;
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	k->inode.i_fop = &kunit_fops;
+	mapping_set_unevictable(kunit_mapping(k));
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	mapping_clear_unevictable(kunit_mapping(k));
+	mapping_set_release_always(kunit_mapping(k));
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	mapping_clear_release_always(kunit_mapping(k));
+	folio = kunit_alloc(k, 0, false);
+	KUNIT_EXPECT_TRUE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	kunit_check(test);
+}
+
+#ifdef CONFIG_NUMA
+/* Nor to a task that says where its memory is to be. */
+static void rental_test_policy(struct kunit *test)
+{
+	struct mempolicy policy = { .refcnt = ATOMIC_INIT(1), .mode = MPOL_LOCAL };
+	struct rental_kunit *k = test->priv;
+	struct mempolicy *before = current->mempolicy;
+	struct folio *folio;
+
+	current->mempolicy = &policy;
+	folio = kunit_alloc(k, 0, false);
+	current->mempolicy = before;
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	folio_put(folio);
+	kunit_check(test);
+}
+#endif
+
+/* The second area lends when the first one is full; each gets back what is its own. */
+static void rental_test_two_areas(struct kunit *test)
+{
+	struct cma *second = kunit_kzalloc(test, sizeof(*second), GFP_KERNEL);
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	struct page *page;
+	struct rental *r;
+
+	KUNIT_ASSERT_NOT_NULL(test, second);
+	KUNIT_ASSERT_EQ(test, kunit_create(second), 0);
+	k->second = second;
+	r = rental_of(second);
+	kunit_fill(test, 0, KUNIT_FRAMES + 8);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, r->nr_lent, 8);
+	KUNIT_EXPECT_TRUE(test, rental_lent(k->memory));
+	KUNIT_EXPECT_EQ(test, rental_counter(r, RENTAL_lends), 8);
+	KUNIT_EXPECT_EQ(test, __rental_nr_lent(NUMA_NO_NODE), KUNIT_FRAMES + 8);
+	KUNIT_EXPECT_EQ(test, __rental_nr_lent(rental_nid(r)), KUNIT_FRAMES + 8);
+	/* only this one has room */
+	KUNIT_EXPECT_EQ(test, __rental_nr_spared(rental_nid(r)), 8);
+	folio = filemap_get_folio(kunit_mapping(k), KUNIT_FRAMES);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_EXPECT_TRUE(test, rental_lent(&folio->page));
+	KUNIT_EXPECT_FALSE(test, kunit_ours(k, folio));
+	kunit_check_page(test, folio, KUNIT_FRAMES);
+	folio_put(folio);
+
+	page = kunit_take(k, KUNIT_FRAMES);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, k->r->nr_lent, 0);
+	KUNIT_EXPECT_EQ(test, r->nr_lent, 8);
+	kunit_fill(test, 0, 1);
+	KUNIT_EXPECT_EQ(test, r->nr_lent, 9);
+	cma_release(&k->cma, page, KUNIT_FRAMES);
+	page = cma_alloc(second, KUNIT_FRAMES, 0, true);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, r->nr_lent, 0);
+	cma_release(second, page, KUNIT_FRAMES);
+	KUNIT_EXPECT_EQ(test, r->nr_idle, KUNIT_FRAMES);
 	kunit_check(test);
 }
 
@@ -1733,6 +1858,48 @@ static void rental_test_split_fault(struct kunit *test)
 	kunit_check(test);
 }
 
+/* The same for faults that read: each finds its own page, whoever split the folio meanwhile. */
+static int kunit_filemap_fault(void *vmf)
+{
+	return filemap_fault(vmf);
+}
+
+static void rental_test_split_read_fault(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_read_no_run(test), *found;
+	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
+	struct file *file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
+	/* not the first time, so it neither reads ahead nor lets go of locks of an mm */
+	struct vm_fault vmf = { .vma = vma, .pgoff = 5, .flags = FAULT_FLAG_TRIED };
+	struct task_struct *other;
+	unsigned int ms = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, vma);
+	KUNIT_ASSERT_NOT_NULL(test, file);
+	file->f_mapping = kunit_mapping(k);
+	vma->vm_file = file;
+	other = kthread_create(kunit_filemap_fault, &vmf, "rental-kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	get_task_struct(other);
+	folio_lock(folio);
+	wake_up_process(other);
+	while (!rental_nr_waiters(folio) && ms++ < 10000)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_EQ(test, rental_nr_waiters(folio), 1);
+	KUNIT_EXPECT_NULL(test, rental_to_write(folio, false));
+	folio_unlock(folio);
+	folio_put(folio);
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(other), VM_FAULT_LOCKED);
+	KUNIT_ASSERT_NOT_NULL(test, vmf.page);
+	found = page_folio(vmf.page);
+	KUNIT_EXPECT_EQ(test, found->index, 5);
+	kunit_check_page(test, found, 5);
+	folio_unlock(found);
+	folio_put(found);
+	kunit_check(test);
+}
+
 /* A fault that splits a folio is taken again, and finds a small one. */
 static void rental_test_fault_split(struct kunit *test)
 {
@@ -1902,20 +2069,63 @@ static struct folio *kunit_isolated(struct kunit *test, unsigned int order)
 	return folio;
 }
 
-static void rental_test_take_over(struct kunit *test)
+/* Scheme "clean" has nothing in lent frames but what was read there. */
+static void rental_test_clean(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
 	struct folio *folio = kunit_isolated(test, 0);
 	LIST_HEAD(list);
 
+	k->r->scheme = RENTAL_CLEAN;
+	list_add(&folio->lru, &list);
+	KUNIT_EXPECT_EQ(test, reclaim_clean_pages_from_list(folio_zone(folio), &list), 1);
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_taken_over), 0);
+	KUNIT_EXPECT_EQ(test, kunit_mapping(k)->nrpages, 0);
+	kunit_check(test);
+}
+
+static void rental_test_take_over(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_isolated(test, 0), *old = folio;
+	LIST_HEAD(list);
+
 	list_add(&folio->lru, &list);
 	KUNIT_EXPECT_EQ(test, reclaim_clean_pages_from_list(folio_zone(folio), &list), 1);
 	KUNIT_EXPECT_TRUE(test, list_empty(&list));
+	/* free, or somebody's by now */
+	KUNIT_EXPECT_GE(test, folio_ref_count(old), 0);
 	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_taken_over), 1);
 	folio = filemap_get_folio(kunit_mapping(k), 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
 	KUNIT_EXPECT_TRUE(test, kunit_ours(k, folio));
 	kunit_check_page(test, folio, 0);
+	folio_put(folio);
+	kunit_check(test);
+}
+
+static void kunit_get(void *folio, struct folio *from, struct folio *to)
+{
+	if (from == folio)
+		folio_get(from);
+}
+
+/* Who looked the page up just before has what it was, until he puts it. */
+static void rental_test_take_over_looked_up(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio = kunit_isolated(test, 0);
+	LIST_HEAD(list);
+
+	KUNIT_ASSERT_EQ(test, register_trace_rental_take_over(kunit_get, folio), 0);
+	list_add(&folio->lru, &list);
+	KUNIT_EXPECT_EQ(test, reclaim_clean_pages_from_list(folio_zone(folio), &list), 1);
+	unregister_trace_rental_take_over(kunit_get, folio);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_TRUE(test, list_empty(&list));
+	KUNIT_EXPECT_EQ(test, kunit_counter(k, RENTAL_taken_over), 1);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
+	KUNIT_EXPECT_FALSE(test, folio_test_locked(folio));
 	folio_put(folio);
 	kunit_check(test);
 }
@@ -2109,17 +2319,9 @@ static int rental_kunit_init(struct kunit *test)
 	mapping_set_large_folios(&inode->i_data);
 	INIT_DELAYED_WORK(&k->work, kunit_put_now);
 
-	k->memory = alloc_contig_pages(KUNIT_FRAMES, GFP_KERNEL, numa_mem_id(), NULL);
-	k->cma.bitmap = bitmap_zalloc(KUNIT_FRAMES, GFP_KERNEL);
-	if (!k->memory || !k->cma.bitmap || !k->bdi)
-		return -ENOMEM; /* once, at boot: let it leak */
-	strscpy(k->cma.name, "kunit");
-	k->cma.base_pfn = page_to_pfn(k->memory);
-	k->cma.count = KUNIT_FRAMES;
-	k->cma.policy = &rental_policy;
-	spin_lock_init(&k->cma.lock);
-	if (cma_reserve_create(&k->cma))
+	if (!k->bdi || kunit_create(&k->cma))
 		return -ENOMEM;
+	k->memory = cma_page(&k->cma, 0);
 	k->r = rental_of(&k->cma);
 	test->priv = k;
 	return 0;
@@ -2129,7 +2331,6 @@ static int rental_kunit_init(struct kunit *test)
 static void rental_kunit_exit(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
-	unsigned long i;
 
 	if (!k)
 		return;
@@ -2137,19 +2338,9 @@ static void rental_kunit_exit(struct kunit *test)
 	truncate_inode_pages(kunit_mapping(k), 0);
 	lru_add_drain_all();
 	kunit_check(test);
-	KUNIT_EXPECT_EQ(test, k->r->nr_idle, KUNIT_FRAMES);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&k->r->nr_unevictable), 0);
-
-	static_branch_dec(&rental_key);
-	rental_nr_areas--;
-	cancel_delayed_work_sync(&k->r->clean_work);
-	cancel_delayed_work_sync(&k->cma.reserve->work);
-	for (i = 0; i < KUNIT_FRAMES; i += pageblock_nr_pages)
-		set_pageblock_migratetype(k->memory + i, MIGRATE_MOVABLE);
-	rental_free_area(k->r);
-	cma_reserve_free(k->cma.reserve);
-	bitmap_free(k->cma.bitmap);
-	free_contig_range(k->cma.base_pfn, KUNIT_FRAMES);
+	if (k->second)
+		kunit_destroy(test, k->second);
+	kunit_destroy(test, &k->cma);
 	bdi_put(k->bdi);
 }
 
@@ -2160,6 +2351,10 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_no_run),
 	KUNIT_CASE(rental_test_late_lookup),
 	KUNIT_CASE(rental_test_not_lent),
+#ifdef CONFIG_NUMA
+	KUNIT_CASE(rental_test_policy),
+#endif
+	KUNIT_CASE(rental_test_two_areas),
 	KUNIT_CASE(rental_test_lend_fault),
 	KUNIT_CASE(rental_test_lend_read),
 #ifdef CONFIG_MEMORY_FAILURE
@@ -2213,6 +2408,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_fault),
 	KUNIT_CASE(rental_test_two_faults),
 	KUNIT_CASE(rental_test_split_fault),
+	KUNIT_CASE(rental_test_split_read_fault),
 	KUNIT_CASE(rental_test_fault_split),
 	KUNIT_CASE(rental_test_slipped),
 	KUNIT_CASE(rental_test_slipped_locked),
@@ -2220,7 +2416,9 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_slipped_frozen),
 	KUNIT_CASE(rental_test_slipped_large),
 	KUNIT_CASE(rental_test_slipped_large_mlocked),
+	KUNIT_CASE(rental_test_clean),
 	KUNIT_CASE(rental_test_take_over),
+	KUNIT_CASE(rental_test_take_over_looked_up),
 #ifdef CONFIG_MEMCG
 	KUNIT_CASE(rental_test_group_gone),
 #endif
