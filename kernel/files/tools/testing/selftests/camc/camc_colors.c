@@ -65,7 +65,8 @@
 #define RESERVE		"/proc/sys/vm/lowmem_reserve_ratio"
 #define CORE_PATTERN	"/proc/sys/kernel/core_pattern"
 #define LRU_GEN		"/sys/kernel/mm/lru_gen/enabled"
-#define KPF_ZERO_PAGE	24	/* include/uapi/linux/kernel-page-flags.h */
+#define KPF_ANON	12	/* include/uapi/linux/kernel-page-flags.h */
+#define KPF_ZERO_PAGE	24
 
 /* Two nodes at most; the second one begins at this frame number. */
 static unsigned int nodes = 1;
@@ -1509,6 +1510,26 @@ static void test_merged_before(void)
 	MUST(put("/sys/kernel/mm/ksm/smart_scan", "1"));
 }
 
+/* Of frames of a color, those that have an anonymous page which nobody maps: as if held for ever */
+static size_t left_behind(const uint64_t *pfns, size_t nr, unsigned int color)
+{
+	int flags = MUST(open("/proc/kpageflags", O_RDONLY));
+	int counts = MUST(open("/proc/kpagecount", O_RDONLY));
+	uint64_t flag, count;
+	size_t left = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (color_of(pfns[i]) != color)
+			continue;
+		MUST(pread(flags, &flag, 8, pfns[i] * 8));
+		MUST(pread(counts, &count, 8, pfns[i] * 8));
+		left += flag >> KPF_ANON & 1 && !count;
+	}
+	close(flags);
+	close(counts);
+	return left;
+}
+
 /*
  * The first half waits for its like, a color is taken, and KSM comes to the second half: pages of
  * that color are not given up for pages of others.
@@ -1568,6 +1589,13 @@ static void test_merged_meanwhile(void)
 	MUST(put("/sys/kernel/mm/ksm/smart_scan", "1"));
 	CHILD_OK(pid);
 	EXPECT(first && !moved);
+	munmap(at, half * 2);
+	for (i = 0; i < 100 && left_behind(pfns, half / page, color); i++) {
+		/* empties the lists of pages on their way to the LRU */
+		MUST(put("/proc/sys/vm/compact_memory", "1"));
+		usleep(20000);
+	}
+	EXPECT(!left_behind(pfns, half / page, color));
 }
 
 static size_t touch_to_the_end(char *at, size_t size);
@@ -2096,6 +2124,7 @@ static void test_strict_core(void)
 	size_t *got = MUST(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 				-1, 0));
 	struct stat core = { };
+	long foreign = stat_of("foreign");
 	char path[64];
 	int status;
 	pid_t pid;
@@ -2120,6 +2149,7 @@ static void test_strict_core(void)
 	printf("# of %zu pages %zu are in the core\n", *got, (size_t)core.st_blocks * 512 / page);
 	EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS && WCOREDUMP(status));
 	EXPECT((size_t)core.st_blocks * 512 / page > *got / 10 * 9);
+	EXPECT(stat_of("foreign") > foreign);
 }
 
 static int ends;
@@ -3435,6 +3465,7 @@ static void test_swap(void)
 /* Trap 3. Every other page is gone, so that there is something to compact. */
 static void test_compaction(void)
 {
+	long moved = field("/proc/vmstat", "pgmigrate_success ");
 	size_t size = some();
 	char *at = room(size), *other = room(size * 2);
 
@@ -3445,6 +3476,9 @@ static void test_compaction(void)
 		madvise(other + i, page, MADV_DONTNEED);
 	for (int i = 0; i < 3; i++)
 		MUST(put("/proc/sys/vm/compact_memory", "1"));
+	moved = field("/proc/vmstat", "pgmigrate_success ") - moved;
+	printf("# %ld pages were moved\n", moved);
+	EXPECT(moved > 0);
 	expect_pure(at, size);
 	expect_content(at, size);
 }
@@ -3776,7 +3810,7 @@ static long free_of_nodes(void)
 /* Traps 8 and drains: what is on the lists is seen as free, and comes back under pressure. */
 static void test_fill(void)
 {
-	long before, after, node_before, node_after, available;
+	long before, after, node_before, node_after, available, refilled = stat_of("refilled");
 	unsigned int got;
 
 	set_auto(2, 0);
@@ -3791,6 +3825,7 @@ static void test_fill(void)
 	/* some are used at once */
 	if (got < 2048 || stat_of("free") < 1900)
 		fail("%u pages were collected, %ld are on lists", got, stat_of("free"));
+	EXPECT(stat_of("refilled") - refilled >= 2048);
 	EXPECT(labs(before - after) < 3000);
 	EXPECT(labs(available) < 3000 && labs(node_before - node_after) < 3000);
 	MUST(put("/proc/sys/vm/drop_caches", "2"));

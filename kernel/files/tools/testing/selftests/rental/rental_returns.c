@@ -181,6 +181,86 @@ static void mlocked_pages(void)
 	none_slipped();
 }
 
+/* Of files, by this process, each with one entry for all of it */
+static unsigned long huge_kib(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "re");
+	unsigned long kib = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "FilePmdMapped: %lu", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* A lent file, of which the kernel is asked to map as much with one entry as it can */
+static char *map_huge(int fd, size_t bytes)
+{
+	size_t huge, room;
+	char *at;
+
+	if (!read_number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", &huge))
+		lack("thp", "no huge pages");
+	room = bytes + huge;
+	at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	at += huge - (unsigned long)at % huge;
+	if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		fail("mmap: %s", strerror(errno));
+	MUST(madvise(at, bytes, MADV_HUGEPAGE));
+	forget(fd);
+	touch_pages(at, bytes);
+	expect_lent(fd, pages_in(bytes));
+	if (!huge_kib())
+		lack("thp", "no huge page of a file is mapped as such");
+	return at;
+}
+
+/* A primary takes huge pages that are mapped by one entry, as they are, written to and mlocked. */
+static void huge_pages(void)
+{
+	size_t bytes = MIB(4), pages = pages_in(bytes);
+	u64 *pfns = page_buffer(pages * sizeof(*pfns));
+	unsigned long replaced;
+	int fd, buffer;
+	char *map;
+
+	set_up("lazy");
+	fd = file_made(&volume, "file", 1, bytes);
+	map = map_huge(fd, bytes);
+	buffer = take_all();
+	if (lent_pages(fd, pages))
+		fail("a primary has the area, and pages of the file lie there");
+	map_check(map, 1, bytes);
+	close(buffer);
+	munmap(map, bytes);
+
+	map = map_huge(fd, bytes);
+	replaced = count_of("replaced");
+	__atomic_store_n(map, *map, __ATOMIC_RELAXED); /* what was there */
+	if (count_of("replaced") == replaced)
+		fail("a page was written to, and none was replaced");
+	map_check(map, 1, bytes);
+	munmap(map, bytes);
+
+	map = map_huge(fd, bytes);
+	MUST(mlock(map, bytes));
+	buffer = take_all();
+	find_pages(fd, pfns, pages);
+	for (size_t i = 0; i < pages; i++)
+		if (!pfns[i] || in_area(pfns[i]))
+			fail("mlocked page %zu %s", i, pfns[i] ? "lies in what a primary has" :
+			     "was dropped");
+	map_check(map, 1, bytes);
+	close(buffer);
+	file_check(fd, 1, bytes);
+	none_slipped();
+}
+
 static unsigned long group_number(const char *name)
 {
 	unsigned long number;
@@ -988,6 +1068,15 @@ static void driver_refused(void)
 /* Full memory */
 
 /* What reclaim would evict lies in the area then, unless memory ends, when lent pages go, too. */
+static bool is_taken_over(const char *fields)
+{
+	unsigned long ino, index, from, to;
+	unsigned int maj, min, order;
+
+	return sscanf(fields, "dev=%u:%u ino=%lx index=%lu pfn=0x%lx to=0x%lx order=%u", &maj, &min,
+		      &ino, &index, &from, &to, &order) == 7 && !in_area(from) && in_area(to);
+}
+
 static void lazy_migration(void)
 {
 	size_t bytes = MIB(8), pages = pages_in(bytes);
@@ -1007,6 +1096,7 @@ static void lazy_migration(void)
 
 	before = count_of("taken_over");
 	disk = disk_reads(&volume);
+	events_begin("rental");
 	pid = hog(0);
 	for (int waits = 1; waits < WAITS && taken_over < pages / 4 * 3; waits++) {
 		usleep(50000);
@@ -1014,6 +1104,7 @@ static void lazy_migration(void)
 		pid = hog_again(pid);
 	}
 	stop(pid);
+	events_end("rental");
 	taken_over = count_of("taken_over") - before;
 	looks = disk_reads(&volume);
 	lent = lent_pages(fd, pages);
@@ -1022,6 +1113,8 @@ static void lazy_migration(void)
 	diag("%lu pages were taken over, %lu of the %zu of the file", taken_over, lent, pages);
 	if (taken_over < pages / 4 * 3 || taken_over + FEW < lent)
 		fail("pages that were to be evicted were not taken over");
+	if (!events("rental_take_over", is_taken_over))
+		fail("rental_take_over told nothing of them");
 	file_check(fd, 1, bytes);
 	expect_few_reads(&volume, disk, pages - lent + FEW);
 	expect_clean();
@@ -1235,7 +1328,7 @@ static bool is_run(unsigned int test, unsigned int k)
 
 int main(void)
 {
-	unsigned int count = ARRAY_SIZE(schemes) + 3;
+	unsigned int count = ARRAY_SIZE(schemes) + 4;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
 		for (unsigned int k = 0; k < ARRAY_SIZE(on); k++)
@@ -1248,6 +1341,9 @@ int main(void)
 		for (unsigned int i = 0; i < ARRAY_SIZE(tests); i++)
 			if (is_run(i, k))
 				run(tests[i].fn, NEED_NOTHING, "%s: %s", on[k], tests[i].name);
+		if (kind->large)
+			run(huge_pages, NEED_NOTHING,
+			    "%s: a primary takes huge pages, written to and mlocked", on[k]);
 		if (!k)
 			run_schemes();
 		volume_close(&volume);
