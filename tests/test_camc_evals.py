@@ -285,7 +285,8 @@ def test_the_kernel_without_coloring_may_lack_nothing_else() -> None:
 
 UNJUDGED = ("camc-walk", "camc-off-unmap", "camc-end")
 BUDDYINFO = "Node 0, zone DMA32 0 0 0 0 0 0 0 0 0 8 {}\n"
-TOUCHED = "cold 24576000\nunmap 8192000\nwarm 16384000\nfilled {}\nprefilled 16384000\n"
+TOUCHED = "cold 24576000\nunmap 8192000\nwarm 16384000\n"
+TOUCHED += "filled {0}\ncollected {0}\nprefilled 16384000\n"
 
 
 def cost_of(title: str, told: Sequence[Guest], seconds: float) -> dict[str, Output]:
@@ -323,6 +324,24 @@ def test_costs_are_told_with_what_they_are(monkeypatch: pytest.MonkeyPatch) -> N
     assert {figure.name for figure in judged if not figure.holds} <= {"camc-blocks", *UNJUDGED}
     without = [run.kernel.flavour for run in outcome.runs if run.kernel.flavour != "camc"]
     assert without == ["nocamc"]
+
+
+@pytest.mark.parametrize("lacks", ["filled", "collected"])
+def test_what_was_on_the_lists_before_is_not_prefilled(
+    lacks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cost_of_lists(title: str, told: Sequence[Guest], seconds: float) -> dict[str, Output]:
+        outputs = cost_of(title, told, seconds)
+        sections = outputs[camc_cost.FOUR.name].sections
+        sections["touch"] = sections["touch"].replace(f"{lacks} 8192", f"{lacks} 12")
+        return outputs
+
+    monkeypatch.setattr(camc_cost, "run_all", cost_of_lists)
+    monkeypatch.setattr(camc_cost, "check_kernels", lambda *_: None)
+    monkeypatch.setattr(camc_cost.workloads, "files", lambda *_: {})
+    kernel = Kernel(flavours.find("camc"), "6.12", Path(), {"CONFIG_CAMC": "y"})
+    with pytest.raises(LabError, match="4 of 16: only 12 pages were collected"):
+        camc_cost.camc_cost(lambda _: kernel)
 
 
 def test_what_the_end_of_colors_takes_of_others_is_told() -> None:
@@ -390,6 +409,8 @@ def test_colors_that_a_set_got_are_told() -> None:
     ]
     with pytest.raises(LabError, match="gcc had 0 of the 2 colors"):
         camc_purity.colors_had(printed(**{**sections, "gcc": "colors 0\n"}))
+    with pytest.raises(LabError, match="gcc had all 16 colors in the end: no page could be wrong"):
+        camc_purity.colors_had(printed(**{**sections, "gcc": "colors 16\n"}))
 
 
 def test_loads_that_were_to_swap_or_to_meet_reclaim_did() -> None:

@@ -33,8 +33,18 @@ call() { # NAME COMMAND...: what it says, and how it ends
 	echo "status $?"
 }
 """
+# Calls of somebody who is not root
+OTHERS = """\
+mkdir -p /etc
+echo 'other:x:1000:1000::/:/bin/sh' >/etc/passwd
+other() {
+	su other -s /bin/sh -c "$*"
+}
+"""
 WITH = f"""\
+{OTHERS}
 call 'no map' camc run true
+call "other's map" other camc map load /root/map
 call load camc map load /root/map
 call again camc map load /root/map
 call map camc map show
@@ -51,6 +61,11 @@ call top camc top --once --json
 call table camc top --once
 call taken camc run --banks 0-15 true
 call many camc run --colors 12 true
+call "other's colors" other camc run --colors 2 true
+echo 4 >/sys/kernel/mm/camc/limit
+call "other's limit" other camc run --colors 5 true
+call "other's own" other camc run --colors 4 -- sh -c "'exit 6'"
+call "other's check" other camc check $fresh
 call share camc run --share --banks 0-15 --prefill 1M -- sh -c 'exit 7'
 kill $fresh $old
 wait
@@ -135,6 +150,20 @@ def test_the_tool_on_a_kernel_with_coloring(kernel: Kernel, tmp_path: Path) -> N
     assert int(taken[3]) in {fresh: own, old: others}[int(taken[1])]["colors"]
     assert answers["many"].status == answers["taken"].status == 125
     assert "fewer than 12 colors of this node are free" in answers["many"].text
+    assert answers["other's map"] == Call(
+        "camc: loading a map needs CAP_SYS_ADMIN: run as root\n", 2
+    )
+    limit = "/sys/kernel/mm/camc/limit"
+    assert answers["other's colors"] == Call(
+        f"camc: only root may have colors, as long as {limit} is 0\n", 125
+    )
+    assert answers["other's limit"] == Call(
+        f"camc: users may have 4 colors together ({limit}): take fewer, or be root\n", 125
+    )
+    assert answers["other's own"] == Call("", 6)
+    assert answers["other's check"] == Call(
+        f"camc: process {fresh} is of another user: run as root\n", 2
+    )
     assert answers["share"] == Call("", 7)
     after = answers["after"].json
     assert (after["sets"], after["stats"]["taken"]) == ([], 0)

@@ -3,12 +3,15 @@
 
 import errno
 import json
+import shutil
 import struct
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from lab import paths, source, targets
 from tests.camc.machine import GIB, PAGE, STATS, Machine
 
 MAP = "map some\nregion 0-40000000\nbank 2000\nbank 1000\n"  # four colors, page by page
@@ -554,3 +557,29 @@ def test_top_of_nobody(machine: Machine) -> None:
 def test_a_table_of_another_version(machine: Machine, line: str) -> None:
     machine.write("proc/camc", line + "\n")
     assert "is not as expected: camc is of another version" in machine.error("top")
+
+
+# Its place in the kernel's tree
+
+
+def test_makefile_builds_and_installs_it_with_its_maps_and_manual(tmp_path: Path) -> None:
+    base = source.pristine(targets.DEFAULT.linux, paths.cache()).path
+    for name in ("build", "include", "lib", "mm", "scripts"):
+        shutil.copytree(base / "tools" / name, tmp_path / "tools" / name)
+    shutil.copytree(base / "include/uapi", tmp_path / "include/uapi")
+    ours = paths.KERNEL / "files/tools/mm"
+    shutil.copytree(ours, tmp_path / "tools/mm", dirs_exist_ok=True)
+    shutil.copytree(
+        paths.KERNEL / "files/include/uapi", tmp_path / "include/uapi", dirs_exist_ok=True
+    )
+    for patch in source.read_series(paths.KERNEL, targets.DEFAULT.linux).patches:
+        if "tools/mm/Makefile" in patch.touches:
+            subprocess.run(["patch", "-sp1"], cwd=tmp_path, input=patch.text, text=True, check=True)
+    installed = tmp_path / "root"
+    command = ["make", "-s", "-C", tmp_path / "tools/mm", f"DESTDIR={installed}", "install"]
+    subprocess.run(command, check=True)
+    said = subprocess.check_output([installed / "usr/sbin/camc", "--help"], text=True)
+    assert said.startswith("camc run ")
+    maps = {path.name for path in (installed / "usr/share/camc/maps").iterdir()}
+    assert maps == {path.name for path in (ours / "camc-maps").iterdir()}
+    assert (installed / "usr/share/man/man8/camc.8").exists()

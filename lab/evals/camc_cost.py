@@ -18,6 +18,7 @@ HELD_COLORS = 8
 HELD_PAGES = (MEMORY_MIB << 8) // 4
 SECONDS = 40  # of a guest on an idle core
 BLOCK_ORDER = 9  # 2 MiB
+SWAP_MIB, OTHERS_MIB = 64, 16  # room to swap to, and what another task has that could go there
 
 SCRIPT = f"""\
 {workloads.STEADY}
@@ -59,7 +60,12 @@ cat /proc/buddyinfo
 # A task comes to the end of its colors: what it is answered, and what others lose by that
 ENDS = ("strict", "spill")
 TAKEN = ("pswpout", "pgscan_direct", "pgscan_kswapd", "oom_kill")  # of /proc/vmstat
-ANSWERS = "".join(
+OTHERS = f"""\
+{workloads.SWAPS["zram"].on(SWAP_MIB)}
+sh -c 'pages=$(head -c {OTHERS_MIB << 20} /dev/zero | tr "\\0" x); sleep 1000' &
+sleep 5
+"""
+ANSWERS = OTHERS + "".join(
     f"""\
 section {end} before
 grep -E '^({"|".join(TAKEN)}) ' /proc/vmstat
@@ -172,9 +178,10 @@ def answers(output: Output, colors: int) -> Mapping[str, Answer]:
 def _costs(output: Output, section: str = "touch") -> Mapping[str, float]:
     counted = measure.counters(output[section])
     cases = set(CASES)
-    if counted.get("filled", PAGES) < PAGES:
+    ready = min(counted.get(name, PAGES) for name in ("filled", "collected"))
+    if ready < PAGES:
         if output.guest.name != WALK.name:
-            raise LabError(f"{output.guest.name}: only {counted['filled']} pages were collected")
+            raise LabError(f"{output.guest.name}: only {ready} pages were collected")
         cases.remove("prefilled")  # the lists are full of what the paper's refill met
     return {case: counted[case] / PAGES for case in CASES if case in cases & counted.keys()}
 
@@ -223,7 +230,8 @@ def camc_cost(kernels: Kernels) -> Outcome:
                 rows,
                 f"Exact: instructions. {PAGES} pages of anonymous memory, one CPU. First: per-CPU"
                 " lists were drained before, the buddy allocator's too. Once more: after they were"
-                " unmapped. Pages are zeroed by words. The paper's refill has nothing prefilled:"
+                " unmapped. Prefilled: after color lists were emptied, and as many pages collected"
+                " by the task. Pages are zeroed by words. The paper's refill has nothing prefilled:"
                 " its lists are full of what it met of other colors. The kernel without memory"
                 " coloring differs from the others in nothing else.",
             ),
@@ -247,13 +255,18 @@ def camc_cost(kernels: Kernels) -> Outcome:
                     for end, told in ends.items()
                 ],
                 "Exact. Instructions: of the touch that got it. Taken: pages that were swapped out"
-                " or scanned meanwhile, and processes killed. Other colors have free memory.",
+                " or scanned meanwhile, and processes killed. Other colors have free memory; there"
+                f" is a zram of {SWAP_MIB} MiB, and a task without colors that has {OTHERS_MIB}"
+                " MiB.",
             ),
         ],
         values={
             "camc-cold-1": costs[ONE]["cold"] / buddy["cold"],
             "camc-cold-4": costs[FOUR]["cold"] / buddy["cold"],
-            "camc-warm": max(costs[ONE][case] for case in ("warm", "prefilled")) / buddy["warm"],
+            "camc-warm": max(
+                costs[each][case] for each in (ONE, FOUR) for case in ("warm", "prefilled")
+            )
+            / buddy["warm"],
             "camc-walk": costs[WALK]["cold"] / buddy["cold"],
             "camc-off": _touched(buddy, without),
             "camc-on": _touched(key_on, without),

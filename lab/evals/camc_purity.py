@@ -12,7 +12,7 @@ from lab.machine import Machine
 from lab.results import Cell, Outcome, Table
 
 MEMORY_MIB = 1024
-COLORS = 2  # of 16
+COLORS, ALL = 2, 16
 SECONDS = 200  # of the guest on an idle machine
 LOOK_SECONDS = 40  # at one load at most
 OWN = ("stack", "heap", "anonymous", "data")  # what no other task can have brought into memory
@@ -124,6 +124,8 @@ def colors_had(output: Output) -> dict[str, int]:
     for name, colors in had.items():
         if colors < COLORS:
             raise LabError(f"{name} had {colors} of the {COLORS} colors that it asked for")
+        if colors == ALL:
+            raise LabError(f"{name} had all {ALL} colors in the end: no page could be wrong")
     return had
 
 
@@ -284,10 +286,11 @@ def camc_purity(kernels: Kernels) -> Outcome:
                 columns,
                 rows,
                 f"Ratio: a guest on the host's clock, so that the counts vary, and shares compare."
-                f" {COLORS} of 16 colors, or as many as the set has got when it needed more: right"
-                " is what has one of those; all processes of a load, ten times a second. Text:"
-                " pages of programs and libraries as they are in their files; file: of others, and"
-                " shared memory. Both are of the page cache, and others (the shell, for one) may"
+                f" {COLORS} of {ALL} colors, or as many as the set has got when it needed more:"
+                " right is what has one of those; all processes of a load, ten times a second."
+                " Text: pages of programs and libraries as they are in their files; file: of"
+                " others, and shared memory. Both are of the page cache, and others (the shell, for"
+                " one) may"
                 f" have read them before. Swapping: in a group of {', '.join(sizes)}. Short of"
                 f" memory: another process has locked all but {LEFT_MIB} MiB, of which the kernel"
                 f" wants {MIN_FREE_MIB} free. Scanned: by kswapd and allocations.",
@@ -304,7 +307,7 @@ def camc_purity(kernels: Kernels) -> Outcome:
                 ],
                 "Exact. By camc check. The program and its libraries, on a filesystem that was"
                 " written, unmounted and mounted again, started by camc run"
-                f" --colors {COLORS} (of 16).",
+                f" --colors {COLORS} (of {ALL}).",
             ),
             Table(
                 "Pages that were swapped out and in beside those of a task without colors",

@@ -5,7 +5,7 @@
  * color map			write a map of 16 colors for all memory to the kernel
  * color touch COLORS PAGES	instructions of the first touch of PAGES pages by a task that has
  *				COLORS colors (0: none), of their unmapping, of the same once
- *				more, and with free pages collected before
+ *				more, and with as many free pages collected before
  * color hold COLORS PAGES	touch them, and exit
  * color end COLORS		touch pages until no color has any, which are strict
  * color answer COLORS strict|spill
@@ -101,6 +101,18 @@ static unsigned int fill(unsigned int pages)
 	return policy.nr_pages;
 }
 
+/* Pages that have come to color lists from the buddy allocator */
+static unsigned long refilled(void)
+{
+	FILE *file = fopen("/sys/kernel/mm/camc/stats/refilled", "r");
+	unsigned long pages;
+
+	if (!file || fscanf(file, "%lu", &pages) != 1)
+		err(1, "refilled");
+	fclose(file);
+	return pages;
+}
+
 static char *room(unsigned long pages)
 {
 	char *at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
@@ -128,6 +140,21 @@ static uint64_t unmap(char *at, unsigned long pages)
 	return cycles_now() - begin;
 }
 
+/* Who gives his colors back has the lists emptied, so that they are filled anew. */
+static void touch_prefilled(unsigned int colors, unsigned long pages)
+{
+	char *at = room(pages);
+	unsigned long before;
+
+	if (prctl(PR_CAMC, CAMC_CLEAR, 0, 0, 0))
+		err(1, "clear");
+	set_colors(colors);
+	before = refilled();
+	printf("filled %u\n", fill(pages));
+	printf("collected %lu\n", refilled() - before);
+	printf("prefilled %lu\n", touch(at, pages));
+}
+
 static void touch_all(unsigned int colors, unsigned long pages)
 {
 	char *at = room(pages);
@@ -138,11 +165,8 @@ static void touch_all(unsigned int colors, unsigned long pages)
 	at = room(pages);
 	printf("warm %lu\n", touch(at, pages));
 	unmap(at, pages);
-	if (colors) {
-		at = room(pages);
-		printf("filled %u\n", fill(pages));
-		printf("prefilled %lu\n", touch(at, pages));
-	}
+	if (colors)
+		touch_prefilled(colors, pages);
 }
 
 static void on_sigbus(int sig)
