@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the kernel build after each patch of a series, without a new warning in what it touches?
+"""Does the kernel compile after each patch of a series, without a new warning in what it touches?
 
-The compiler warns as W=1 has it, and sparse checks what is compiled.
+That is, the folders of what it touches; nothing is linked: export --test builds the whole. The
+compiler warns as W=1 has it, and sparse checks what is compiled.
 """
 
 import re

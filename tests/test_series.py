@@ -94,3 +94,11 @@ def test_each_counter_is_told_to_the_administrator(name: str) -> None:
     files = set(re.findall(r"^\+What:\s+/sys/kernel/mm/cma/<[\w-]+>/(\w+)$", patches, flags=re.M))
     guide = set(QUOTED.findall((FILES / f"Documentation/admin-guide/mm/{name}.rst").read_text()))
     assert counters and counters <= files & guide
+
+
+def test_each_counter_is_asked_for_by_a_program() -> None:
+    text = (FILES / "include/linux/gcma_counters.h").read_text()
+    counters = re.findall(r"^GCMA_COUNTER\((\w+)\)", text, flags=re.M)
+    program = (paths.SELFTESTS / "gcma/gcma_policy.c").read_text()
+    (listed,) = re.findall(r"counters\[\] = \{(.*?)\};", program, flags=re.S)
+    assert re.findall(r'"(\w+)"', listed) == counters

@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="checkpatch each mail, and build after each patch: W=1, sparse",
+        help="checkpatch each mail, and compile what each patch touches: W=1, sparse",
     )
     parser.add_argument(
         "--test", action="store_true", help="run the tests on a kernel of these patches alone"

@@ -15,7 +15,7 @@ RENTAL_COUNTER(discarded)	/* dropped by a return */
 RENTAL_COUNTER(moved_out)	/* moved to other memory by a return: mlocked, dirty */
 RENTAL_COUNTER(activated)	/* moved to other memory by a return: in use */
 RENTAL_COUNTER(returns)		/* returns that found pages, a number */
-RENTAL_COUNTER(busy)		/* returns that failed: somebody holds a page, a number */
+RENTAL_COUNTER(busy)		/* returns that failed, for a page that is held or a kill, a number */
 RENTAL_COUNTER(no_run)		/* large folios for which there were frames, but no run */
 #endif
 #undef RENTAL_COUNTER

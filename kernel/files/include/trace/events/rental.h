@@ -53,7 +53,7 @@ DEFINE_EVENT(rental_move, rental_take_over,
 	TP_ARGS(from, to)
 );
 
-/* A lent page was written to where it is, because somebody held it. */
+/* A lent page became dirty where it is: held, no memory for a copy, or in a way not known. */
 DEFINE_EVENT(rental_move, rental_slipped,
 
 	TP_PROTO(struct folio *from, struct folio *to),
