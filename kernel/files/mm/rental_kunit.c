@@ -1858,12 +1858,12 @@ static void rental_test_split_fault(struct kunit *test)
 	kunit_check(test);
 }
 
-/* The same for faults that read: each finds its own page, whoever split the folio meanwhile. */
 static int kunit_filemap_fault(void *vmf)
 {
 	return filemap_fault(vmf);
 }
 
+/* The same for faults that read: each finds its own page, whoever split the folio meanwhile. */
 static void rental_test_split_read_fault(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
