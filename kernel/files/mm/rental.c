@@ -412,20 +412,38 @@ static __always_inline struct folio *rental_alloc_any(gfp_t gfp, unsigned int or
 	return NULL;
 }
 
+/* Pages of files in other memory, those that are isolated among them */
+static unsigned long rental_nr_others(void)
+{
+	unsigned long nr = global_node_page_state(NR_ACTIVE_FILE) +
+			   global_node_page_state(NR_INACTIVE_FILE) +
+			   global_node_page_state(NR_ISOLATED_FILE), lent = 0;
+	unsigned int i;
+
+	for (i = 0; i < rental_nr(); i++)
+		lent += rental_listed(rental_areas[i]);
+	return nr - min(nr, lent);
+}
+
 /*
  * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
- * be killed for a page before that was tried as often as the page allocator tries.
+ * be killed for a page before that was tried as often in vain as the page allocator tries. It
+ * is not in vain while it finds pages in other memory: these take over what comes home, until
+ * there are none any more. Ends, for only fewer of them than ever before count.
  */
 static noinline struct folio *rental_alloc_late(gfp_t gfp, unsigned int order)
 {
+	unsigned long others, fewest = rental_nr_others();
 	struct folio *folio = NULL;
-	unsigned int tries;
+	unsigned int tries = 0;
 
-	for (tries = 0; !folio && tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp);
-	     tries++) {
+	while (!folio && tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp)) {
 		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
 		if (!folio)
 			folio = rental_alloc_any(gfp, order, false);
+		others = rental_nr_others();
+		tries = others < fewest ? 0 : tries + 1;
+		fewest = min(fewest, others);
 	}
 	return folio;
 }
