@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from lab.machine import SHARED, Machine
 
 SECONDS = 3600  # time limit of one round, on a debug kernel too
 SOAK_SECONDS = 8 * 3600
+LATE = "late"  # instead of a status
 SKIP_STATUS = 4  # kselftest's KSFT_SKIP
 LONGEST = "gcma_swap"  # takes as long as all others: in a guest of its own, beside them
 
@@ -183,11 +185,14 @@ def run(
     form: Form,
     *,
     advance: Callable[[float], None],
+    within: float | None = None,
 ) -> tuple[list[Case], str]:
     """All rounds: their cases, and what the kernels had to report.
 
-    `advance` is told what share of the programs has ended.
+    `advance` is told what share of the programs has ended. What has not begun `within` so many
+    seconds is skipped.
     """
+    end = None if within is None else time.monotonic() + within
     rounds = [each for each in ROUNDS if each.boots(kernel)]
     lacking = [system for system in systems.SYSTEMS.values() if not kernel.has(system)]
     nothing = [pattern for system in lacking for pattern in system.programs]
@@ -203,7 +208,8 @@ def run(
 
     def one_boot(each: Round) -> tuple[list[Case], str]:
         ready = replace(each, machine=adapt(each.machine))
-        return run_round(kernel, ready, each.programs, form, listener=listen)
+        left = None if end is None else end - time.monotonic()
+        return run_round(kernel, ready, each.programs, form, listener=listen, within=left)
 
     by_round: list[tuple[str, Case]] = []
     details: list[str] = []
@@ -248,10 +254,12 @@ def run_round(
     listener: boot.Listener | None = None,
     last: str = "",
     hasty: bool = False,
+    within: float | None = None,
 ) -> tuple[list[Case], str]:
     """One round: the cases of these programs, and what the kernel had to report.
 
-    `last` is shell that runs behind them. If `hasty`, the guest is killed at the first failure.
+    `last` is shell that runs behind them. If `hasty`, the guest is killed at the first failure. A
+    program that has not begun `within` so many seconds is skipped.
     """
     share = shared_folder()
     place = "results/" + re.sub(r"\W+", "-", each.name)
@@ -269,7 +277,7 @@ def run_round(
     result = boot.system(
         kernel,
         each.machine,
-        script(programs, place, must, each.prepare, form, slow=slow(kernel)) + last,
+        script(programs, place, must, each.prepare, form, slow=slow(kernel), within=within) + last,
         share=share,
         timeout=SOAK_SECONDS if form is Form.SOAK else timeout,
         listener=listener,
@@ -305,6 +313,7 @@ def script(
     form: Form = Form.LONG,
     *,
     slow: bool = False,
+    within: float | None = None,
 ) -> str:
     """Run each program, its KTAP, its words and its status into a folder of the share."""
     lines = [f"cd {SHARED}", "unset GCMA_SHORT GCMA_SOAK"]
@@ -312,7 +321,11 @@ def script(
     lines += [prepare] if prepare else []
     for name in programs:
         base = f"{results}/{name}"
-        lines.append(f"./{name} >{base}.ktap 2>{base}.log; echo $? >{base}.status")
+        begin = f"./{name} >{base}.ktap 2>{base}.log; echo $? >{base}.status"
+        if within is not None:
+            in_time = f"[ $(cut -d. -f1 /proc/uptime) -lt {max(int(within), 0)} ]"
+            begin = f"if {in_time}; then {begin}; else echo {LATE} >{base}.status; fi"
+        lines.append(begin)
         lines.append(f"echo {name} ended")
     return "\n".join(lines) + "\n"
 
@@ -322,6 +335,8 @@ def program_case(results: Path, name: str) -> Case:
     status_file = results / f"{name}.status"
     # a guest that dies may leave an empty file
     ended = status_file.read_text().strip() if status_file.exists() else ""
+    if ended == LATE:
+        return Case(f"{name} begins in time", passed=True, skipped=True, why="there was no more")
     ktap_file = results / f"{name}.ktap"
     children = ktap.parse(ktap_file.read_text(errors="replace")) if ktap_file.exists() else []
     if not ended:  # what passed before is no news, and the plan says no more than that

@@ -54,6 +54,7 @@ class Options:
     soak: bool = False
     quick: bool = False
     camc: bool = False
+    minutes: int | None = None  # later, no program of the selftests begins
 
     @property
     def flavour(self) -> str:
@@ -85,6 +86,8 @@ class Options:
             raise LabError("--kcsan is a kernel of its own: leave --debug and --camc out")
         if self.soak + self.long + self.quick > 1:
             raise LabError("--quick, --long and --soak are three: choose one")
+        if self.minutes is not None and self.flavour == "prod":
+            raise LabError("--minutes is for kernels whose selftests take long: --debug, --kcsan")
 
 
 @dataclass
@@ -321,8 +324,14 @@ def kernel_selftests(context: Context) -> PartResult:
         return enlarged(machine, context)
 
     form, advance = context.options.form, context.advance
+    minutes = context.options.minutes
     cases, detail = selftests.run(
-        context.kernel, programs(context.options), adapt, form, advance=advance
+        context.kernel,
+        programs(context.options),
+        adapt,
+        form,
+        advance=advance,
+        within=None if minutes is None else 60.0 * minutes,
     )
     return PartResult("selftests", cases, detail=detail)
 

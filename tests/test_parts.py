@@ -14,6 +14,7 @@ from lab import (
     build,
     cli,
     flavours,
+    ktap,
     mutants,
     paths,
     process,
@@ -162,6 +163,23 @@ def test_program_without_ktap_fails(tmp_path: Path) -> None:
 
 def test_program_that_skips_itself(tmp_path: Path) -> None:
     assert program(tmp_path, "a", "4\n", "1..0 # SKIP no area\n") == Summary(skipped=1)
+
+
+@pytest.mark.parametrize(("within", "summary"), [(10**9, Summary(1)), (0, Summary(skipped=1))])
+def test_a_program_without_time_is_skipped(tmp_path: Path, within: int, summary: Summary) -> None:
+    program = tmp_path / "a"
+    program.write_text("#!/bin/sh\necho 1..1\necho ok 1 test\n")
+    program.chmod(0o755)
+    script = selftests.script(["a"], str(tmp_path), "", within=within)
+    script = script.replace(f"cd {selftests.SHARED}\n", "")
+    process.run(["sh", "-c", script], cwd=tmp_path, failure="no")
+    assert ktap.summary([selftests.program_case(tmp_path, "a")]) == summary
+
+
+def test_time_is_short_for_kernels_that_check_each_access_only() -> None:
+    tests.Options(debug=True, minutes=0).check()
+    with pytest.raises(LabError, match="--minutes is for"):
+        tests.Options(minutes=60).check()
 
 
 def test_the_form_is_told_to_the_programs() -> None:

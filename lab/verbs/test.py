@@ -26,6 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--long", action="store_true", help="more of each, as CI: ten minutes")
     parser.add_argument("--soak", action="store_true", help="for hours")
     parser.add_argument(
+        "--minutes", type=int, help="selftests that have not begun after so many are skipped"
+    )
+    parser.add_argument(
         "--mutants",
         action="store_true",
         help="take each hook out of the kernel in turn: does a test notice? Hours, resumed; "
@@ -40,7 +43,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options = tests.Options(args.debug, args.kcsan, args.long, args.soak, args.quick, args.camc)
+    options = tests.Options(
+        args.debug, args.kcsan, args.long, args.soak, args.quick, args.camc, args.minutes
+    )
     options.check()
     if args.mutants:
         return run_mutants(args, options)
