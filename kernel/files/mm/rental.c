@@ -412,40 +412,44 @@ static __always_inline struct folio *rental_alloc_any(gfp_t gfp, unsigned int or
 	return NULL;
 }
 
-/* Pages of files in other memory, those that are isolated among them */
-static unsigned long rental_nr_others(void)
+/* Pages of files that reclaim has evicted since boot, those that were lent a frame among them */
+static unsigned long rental_nr_stolen(void)
 {
-	unsigned long nr = global_node_page_state(NR_ACTIVE_FILE) +
-			   global_node_page_state(NR_INACTIVE_FILE) +
-			   global_node_page_state(NR_ISOLATED_FILE), lent = 0;
-	unsigned int i;
+	unsigned long nr = 0;
+#ifdef CONFIG_VM_EVENT_COUNTERS
+	int cpu;
 
-	for (i = 0; i < rental_nr(); i++)
-		lent += rental_listed(rental_areas[i]);
-	return nr - min(nr, lent);
+	for_each_online_cpu(cpu)
+		nr += per_cpu(vm_event_states, cpu).event[PGSTEAL_FILE];
+#endif
+	return nr;
 }
 
 /*
  * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
  * be killed for a page before that was tried as often in vain as the page allocator tries. It
- * is not in vain while it finds pages in other memory: these take over what comes home, until
- * there are none any more. Ends, for only fewer of them than ever before count.
+ * is not in vain while pages of files are evicted: those in other memory take over what comes
+ * home, until there are none any more. That each was, and once, is enough: others may read more
+ * all the time. For want of pages without __GFP_FS nobody is killed, but waits: for either.
  */
 static noinline struct folio *rental_alloc_late(gfp_t gfp, unsigned int order)
 {
-	unsigned long others, fewest = rental_nr_others();
+	unsigned long stolen = rental_nr_stolen(), before;
+	unsigned long enough = stolen + global_node_page_state(NR_FILE_PAGES);
 	struct folio *folio = NULL;
 	unsigned int tries = 0;
 
-	while (!folio && tries < MAX_RECLAIM_RETRIES && rental_may_come_home(gfp)) {
+	while (!folio && (tries < MAX_RECLAIM_RETRIES || !(gfp & __GFP_FS)) &&
+	       rental_may_come_home(gfp) && !fatal_signal_pending(current)) {
 		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
 		if (!folio)
 			folio = rental_alloc_any(gfp, order, false);
-		others = rental_nr_others();
-		tries = others < fewest ? 0 : tries + 1;
-		fewest = min(fewest, others);
+		before = stolen;
+		stolen = rental_nr_stolen();
+		tries = stolen != before && (long)(enough - stolen) > 0 ? 0 : tries + 1;
 	}
-	return folio;
+	/* nothing is lent any more: it may have come home just then */
+	return folio ?: rental_alloc_any(gfp, order, false);
 }
 
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,

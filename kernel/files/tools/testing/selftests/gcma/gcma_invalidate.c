@@ -1109,6 +1109,8 @@ static void device_flush_amid(void)
 	       FLUSH_ROUNDS - 1, used);
 	if (!amid)
 		fail("no invalidation met a load: nothing is tested");
+	if (used > FLUSH_ROUNDS / 2)
+		fail("that is too often to be chance");
 }
 
 static void loop_offset(void)
