@@ -114,25 +114,31 @@ class Program(Trial):
         return f"{self.program}, {self.round}"
 
 
-class Groups(Trial):
-    """Groups with tenants and without, in guests of pytest's."""
+class Guests(Trial):
+    """Guests of pytest's, those of a file that have a word in their names."""
 
-    name = "groups"
     counted = False
-    sources = ("conftest.py", "test_guests.py")  # it is another if they are
+
+    def __init__(self, word: str, source: str) -> None:
+        self.name = word
+        self.sources = ("conftest.py", source)  # it is another if they are
 
     def run(
         self, context: tests.Context, counters: Path | None = None, within: float | None = None
     ) -> Sequence[Case]:
         if counters:
             raise LabError(f"{self.name} brings no counters")
-        return tests.groups(context).cases
+        return tests.some_guests(context, self.name).cases
 
     def __repr__(self) -> str:
         digest = hashlib.sha256()
         for name in self.sources:
             digest.update((paths.REPO / "tests" / name).read_bytes())
         return f"{self.name}, {digest.hexdigest()}"
+
+
+# What programs do not test: groups with tenants and without, and memory that ends
+GUESTS = (Guests("groups", "test_guests.py"), Guests("test_lent", "test_lent.py"))
 
 
 def all_of(options: tests.Options) -> list[Trial]:
@@ -147,4 +153,4 @@ def all_of(options: tests.Options) -> list[Trial]:
         if each.runs(program) and all(needed in there for needed in each.needs)
     ]
     short = options.form is Form.SHORT
-    return trials if options.special or short else [*trials, Groups()]
+    return trials if options.special or short else [*trials, *GUESTS]

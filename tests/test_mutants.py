@@ -17,7 +17,7 @@ from lab.mutants import Content, Verdict
 from lab.reach import Counted, Reach, Reached
 from lab.skips import Skip
 from lab.source import Patch, Series
-from lab.trials import Groups, Trial
+from lab.trials import GUESTS, Trial
 
 CMA = """\
 #include <linux/cma.h>
@@ -360,7 +360,7 @@ def test_programs_of_its_own_come_first(
 def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
     series: Series, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in Groups.sources:
+    for name in {name for each in GUESTS for name in each.sources}:
         (tmp_path / "tests").mkdir(exist_ok=True)
         (tmp_path / "tests" / name).write_text("")
     monkeypatch.setattr(paths, "REPO", tmp_path)
@@ -368,7 +368,7 @@ def test_a_verdict_is_of_its_compiler_of_what_is_a_report_and_of_the_tests(
 
     def key(*args: str) -> Content:
         flavour = flavours.Flavour("small", "", (), kernel_args=args)
-        return mutants._content(series, flavour, [Groups()], tests.Options().form)
+        return mutants._content(series, flavour, GUESTS, tests.Options().form)
 
     keys = [key(), key()]
     assert len(set(keys)) == 1
