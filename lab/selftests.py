@@ -79,7 +79,8 @@ _ANY = "aio area bench btrfs cachestat debugfs encryption erofs ext4 f2fs genera
 _ANY += " io_uring kpageflags ksm loop nullblk poison shrinkers squashfs swap thp tracing"
 _ANY += " userfaultfd xfs zram zswap"
 _GCMA = f"{_ANY} admission dirty gcma policy"
-_BY_OPTION = {"FAILSLAB": "faults", "HIBERNATION": "hibernation"}  # of the debug kernel
+# of the debug kernel
+_BY_OPTION = {"FAILSLAB": "faults", "GUP_TEST": "gup_test", "HIBERNATION": "hibernation"}
 _HUGE = ("hugetlb_cma=1G", "cma_policy=none,reserved:gcma,hugetlb0:gcma")
 # some memory can go offline, more than the kernel takes of its end at boot (KASAN an eighth)
 _COLORS = replace(_USUAL, policy=systems.STOCK, memory_mib=1024, args=("movablecore=50%",))

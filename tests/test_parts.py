@@ -222,7 +222,7 @@ def test_words_of_the_rounds_are_known_to_the_programs() -> None:
     known = set(re.findall(r'"(\w+)"', table))
     wanted = [*selftests.ROUNDS, selftests.PLAIN]
     words = {word for each in wanted for word in each.must.split()}
-    assert words | {"faults", "hibernation"} == known
+    assert words | {"faults", "gup_test", "hibernation"} == known
 
 
 def test_every_program_is_run() -> None:

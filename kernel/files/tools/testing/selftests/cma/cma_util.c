@@ -256,9 +256,9 @@ void skip(const char *fmt, ...)
 /* What a machine may lack. Kinds of volumes are among it, by their types. */
 static const char * const resources[] = {
 	"admission", "aio", "area", "bench", "btrfs", "cachestat", "camera", "coloring", "debugfs",
-	"dirty", "encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "generations", "heap",
-	"hibernation", "hugetlb", "io_uring", "kpageflags", "ksm", "loop", "nullblk", "poison",
-	"policy", "rental", "sample", "shrinkers", "squashfs", "swap", "thp", "tracing",
+	"dirty", "encryption", "erofs", "ext4", "f2fs", "faults", "gcma", "generations", "gup_test",
+	"heap", "hibernation", "hugetlb", "io_uring", "kpageflags", "ksm", "loop", "nullblk",
+	"poison", "policy", "rental", "sample", "shrinkers", "squashfs", "swap", "thp", "tracing",
 	"userfaultfd", "xfs", "zram", "zswap",
 };
 

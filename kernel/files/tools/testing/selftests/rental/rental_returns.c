@@ -13,6 +13,7 @@
 #include <linux/kernel-page-flags.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
@@ -878,6 +879,53 @@ static void refused_for_pin(bool mapped)
 	none_slipped();
 }
 
+/* The kernel's mm/gup_test.h, which is not installed */
+struct pin_longterm_test {
+	__u64 addr, size;
+	__u32 flags;
+};
+
+#define PIN_LONGTERM_TEST_FLAG_USE_FAST	2
+#define PIN_LONGTERM_TEST_START		_IOW('g', 7, struct pin_longterm_test)
+#define PIN_LONGTERM_TEST_STOP		_IO('g', 8)
+#define PIN_LONGTERM_TEST_READ		_IOW('g', 9, __u64)
+#define GUP_TEST			"/sys/kernel/debug/gup_test"
+
+/* As RDMA has it: the pages are in the device's hands for as long as it likes. */
+static void pinned_for_long(void)
+{
+	size_t bytes = MIB(4), pages = pages_in(bytes);
+	struct pin_longterm_test pin = { .size = bytes };
+	int gup = open(GUP_TEST, O_RDWR | O_CLOEXEC), fd;
+	char *map, *got = page_buffer(bytes);
+	__u64 to = (unsigned long)got;
+
+	if (gup < 0)
+		lack("gup_test", "no %s (CONFIG_GUP_TEST)", GUP_TEST);
+	set_up("lazy");
+	fd = file_made(&volume, "file", 1, bytes);
+	for (unsigned int fast = 0; fast < 2; fast++) {
+		int buffer;
+
+		forget(fd);
+		file_check(fd, 1, bytes);
+		expect_lent(fd, pages);
+		map = map_fd(fd, bytes, PROT_READ);
+		pin.addr = (unsigned long)map;
+		pin.flags = fast ? PIN_LONGTERM_TEST_FLAG_USE_FAST : 0;
+		MUST(ioctl(gup, PIN_LONGTERM_TEST_START, &pin));
+		if (lent_pages(fd, pages))
+			fail("%lu pinned pages are lent", lent_pages(fd, pages));
+		buffer = take_all();
+		MUST(ioctl(gup, PIN_LONGTERM_TEST_READ, &to));
+		map_check(got, 1, bytes);
+		close(buffer);
+		MUST(ioctl(gup, PIN_LONGTERM_TEST_STOP));
+		munmap(map, bytes);
+	}
+	none_slipped();
+}
+
 static void pinned_by_vmsplice(void)
 {
 	refused_for_pin(true);
@@ -1294,6 +1342,7 @@ static const struct test {
 	{ adaptive_makes_room_behind, "room is made of more than the oldest generation", true },
 	{ pinned_by_vmsplice, "a page in a pipe, by vmsplice(), is found before others go", true },
 	{ pinned_by_splice, "a page in a pipe, by splice(), is found before others go", true },
+	{ pinned_for_long, "pages that are pinned for long have left the area", true },
 	{ compacted, "compaction leaves lent pages where they are", true },
 	{ driver_opens, "a driver takes its place, and nothing beside it", true },
 	{ driver_refused, "a driver is refused what is not there, or taken", true },
