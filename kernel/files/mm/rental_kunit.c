@@ -1074,6 +1074,33 @@ static void rental_test_no_cost(struct kunit *test)
 	kunit_check(test);
 }
 
+/* Those that are spared, between pages that are evicted: one look finds both. */
+static void rental_test_no_cost_spared(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	int nid = rental_nid(k->r);
+	struct lruvec *lruvec = mem_cgroup_lruvec(NULL, NODE_DATA(nid));
+	unsigned int index, flags;
+	unsigned long reclaimed;
+	long cost;
+
+	for (index = 0; index < KUNIT_FRAMES; index += 2) {
+		folio_put(kunit_read(test, index, 0));
+		flags = memalloc_pin_save(); /* of other memory */
+		folio_put(kunit_read(test, index + 1, 0));
+		memalloc_pin_restore(flags);
+	}
+	lru_add_drain_all();
+	cost = lruvec->file_cost;
+	reclaimed = try_to_free_pages(node_zonelist(nid, GFP_KERNEL), 0, GFP_KERNEL, NULL);
+	cost = (long)lruvec->file_cost - cost;
+	kunit_info(test, "%lu pages were reclaimed, and cost %ld\n", reclaimed, cost);
+	if (!lru_gen_enabled())
+		KUNIT_EXPECT_GE(test, reclaimed, SWAP_CLUSTER_MAX / 2);
+	KUNIT_EXPECT_LT(test, cost, SWAP_CLUSTER_MAX / 4);
+	kunit_check(test);
+}
+
 /*
  * Pages are on lists though their zone manages none, as one that is nothing but an area: they are
  * found there. Generations do not ask.
@@ -1095,6 +1122,64 @@ static void rental_test_room_unmanaged(struct kunit *test)
 		atomic_long_add(managed[i], &pgdat->node_zones[i].managed_pages);
 	if (!lru_gen_enabled())
 		KUNIT_EXPECT_GT(test, nr, 0);
+}
+
+/* Is our device, which has something to write, asked to begin? It is on the list meanwhile. */
+static bool kunit_flushes(struct kunit *test, struct pglist_data *pgdat, bool clean)
+{
+	struct rental_kunit *k = test->priv;
+	struct bdi_writeback *wb = &k->bdi->wb;
+
+	clear_bit(WB_start_all, &wb->state);
+	spin_lock_bh(&bdi_lock);
+	list_add_tail_rcu(&k->bdi->bdi_list, &bdi_list);
+	spin_unlock_bh(&bdi_lock);
+	if (clean)
+		reclaim_clean_file(pgdat, KUNIT_FRAMES);
+	else
+		try_to_free_pages(node_zonelist(pgdat->node_id, GFP_KERNEL), 0, GFP_KERNEL, NULL);
+	spin_lock_bh(&bdi_lock);
+	list_del_rcu(&k->bdi->bdi_list);
+	spin_unlock_bh(&bdi_lock);
+	synchronize_rcu();
+	INIT_LIST_HEAD(&k->bdi->bdi_list);
+	return test_bit(WB_start_all, &wb->state);
+}
+
+/* Who makes room has nothing written for it: that is for who is short of memory. */
+static void rental_test_room_no_io(struct kunit *test)
+{
+	struct rental_kunit *k = test->priv;
+	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
+	struct bdi_writeback *wb = &k->bdi->wb;
+	struct folio *folio;
+	pgoff_t index;
+
+	kunit_fill_elsewhere(test);
+	for (index = KUNIT_FRAMES; index < 2 * KUNIT_FRAMES; index++) {
+		folio = filemap_lock_folio(k->inode.i_mapping, index);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+		folio_mark_dirty(folio);
+		folio_unlock(folio);
+		folio_put(folio);
+	}
+	set_bit(WB_has_dirty_io, &wb->state);
+	atomic_long_set(&k->bdi->tot_write_bandwidth, 1);
+	list_add_tail_rcu(&wb->bdi_node, &k->bdi->wb_list);
+	KUNIT_EXPECT_FALSE(test, kunit_flushes(test, pgdat, true));
+	if (!lru_gen_enabled()) /* generations have another way to tell */
+		KUNIT_EXPECT_TRUE(test, kunit_flushes(test, pgdat, false));
+	list_del_rcu(&wb->bdi_node);
+	INIT_LIST_HEAD(&wb->bdi_node);
+	atomic_long_set(&k->bdi->tot_write_bandwidth, 0);
+	wb->state = 0;
+	for (index = KUNIT_FRAMES; index < 2 * KUNIT_FRAMES; index++) {
+		folio = filemap_lock_folio(k->inode.i_mapping, index);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+		folio_cancel_dirty(folio);
+		folio_unlock(folio);
+		folio_put(folio);
+	}
 }
 
 static void rental_test_adaptive(struct kunit *test)
@@ -2383,6 +2468,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_room_no_younger),
 #endif
 	KUNIT_CASE(rental_test_room_unmanaged),
+	KUNIT_CASE(rental_test_room_no_io),
 	KUNIT_CASE(rental_test_adaptive),
 	KUNIT_CASE(rental_test_adaptive_dirty),
 	KUNIT_CASE(rental_test_on_its_way),
@@ -2433,6 +2519,7 @@ static struct kunit_case rental_kunit_cases[] = {
 #endif
 	KUNIT_CASE(rental_test_spared),
 	KUNIT_CASE(rental_test_no_cost),
+	KUNIT_CASE(rental_test_no_cost_spared),
 	{}
 };
 
