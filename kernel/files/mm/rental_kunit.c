@@ -1074,7 +1074,7 @@ static void rental_test_no_cost(struct kunit *test)
 	kunit_check(test);
 }
 
-/* Those that are spared, between pages that are evicted: one look finds both. */
+/* Those that are spared, between pages that are evicted: one look finds both. Last, too. */
 static void rental_test_no_cost_spared(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
@@ -1146,7 +1146,7 @@ static bool kunit_flushes(struct kunit *test, struct pglist_data *pgdat, bool cl
 	return test_bit(WB_start_all, &wb->state);
 }
 
-/* Who makes room has nothing written for it: that is for who is short of memory. */
+/* Who makes room has nothing written for it: that is for who is short of memory. Last, too. */
 static void rental_test_room_no_io(struct kunit *test)
 {
 	struct rental_kunit *k = test->priv;
@@ -2468,7 +2468,6 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_room_no_younger),
 #endif
 	KUNIT_CASE(rental_test_room_unmanaged),
-	KUNIT_CASE(rental_test_room_no_io),
 	KUNIT_CASE(rental_test_adaptive),
 	KUNIT_CASE(rental_test_adaptive_dirty),
 	KUNIT_CASE(rental_test_on_its_way),
@@ -2520,6 +2519,7 @@ static struct kunit_case rental_kunit_cases[] = {
 	KUNIT_CASE(rental_test_spared),
 	KUNIT_CASE(rental_test_no_cost),
 	KUNIT_CASE(rental_test_no_cost_spared),
+	KUNIT_CASE(rental_test_room_no_io),
 	{}
 };
 
