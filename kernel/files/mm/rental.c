@@ -429,8 +429,9 @@ static unsigned long rental_nr_stolen(void)
  * Reclaim for other memory evicts lent pages, too, and their frames will do: nobody is to
  * be killed for a page before that was tried as often in vain as the page allocator tries. It
  * is not in vain while pages of files are evicted: those in other memory take over what comes
- * home, until there are none any more. That each was, and once, is enough: others may read more
- * all the time. For want of pages without __GFP_FS nobody is killed, but waits: for either.
+ * home, until there are none any more. Once as many were as there are at first, tries count
+ * again, or others who read all the time could make this endless. Without __GFP_FS nobody is
+ * killed, but waits for ever: here, where he gets either kind of memory.
  */
 static noinline struct folio *rental_alloc_late(gfp_t gfp, unsigned int order)
 {
