@@ -86,6 +86,8 @@ class Options:
             raise LabError("--kcsan is a kernel of its own: leave --debug and --camc out")
         if self.soak + self.long + self.quick > 1:
             raise LabError("--quick, --long and --soak are three: choose one")
+        if self.minutes is not None and self.minutes < 0:
+            raise LabError("--minutes takes the time there is: 0 or more")
         if self.minutes is not None and self.flavour == "prod":
             raise LabError("--minutes is for kernels whose selftests take long: --debug, --kcsan")
 

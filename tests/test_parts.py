@@ -180,6 +180,8 @@ def test_time_is_short_for_kernels_that_check_each_access_only() -> None:
     tests.Options(debug=True, minutes=0).check()
     with pytest.raises(LabError, match="--minutes is for"):
         tests.Options(minutes=60).check()
+    with pytest.raises(LabError, match="0 or more"):
+        tests.Options(debug=True, minutes=-1).check()
 
 
 def test_the_form_is_told_to_the_programs() -> None:

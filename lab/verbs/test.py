@@ -26,7 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--long", action="store_true", help="more of each, as CI: ten minutes")
     parser.add_argument("--soak", action="store_true", help="for hours")
     parser.add_argument(
-        "--minutes", type=int, help="selftests that have not begun after so many are skipped"
+        "--minutes",
+        type=int,
+        metavar="N",
+        help="selftests that have not begun after so many are skipped",
     )
     parser.add_argument(
         "--mutants",

@@ -435,22 +435,26 @@ static unsigned long rental_nr_stolen(void)
  */
 static noinline struct folio *rental_alloc_late(gfp_t gfp, unsigned int order)
 {
-	unsigned long stolen = rental_nr_stolen(), before;
-	unsigned long enough = stolen + global_node_page_state(NR_FILE_PAGES);
-	struct folio *folio = NULL;
+	unsigned long stolen = 0, enough = 0, before;
 	unsigned int tries = 0;
+	struct folio *folio;
 
-	while (!folio && (tries < MAX_RECLAIM_RETRIES || !(gfp & __GFP_FS)) &&
+	while ((tries < MAX_RECLAIM_RETRIES || !(gfp & __GFP_FS)) &&
 	       rental_may_come_home(gfp) && !fatal_signal_pending(current)) {
 		folio = filemap_alloc_folio(gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN, order);
 		if (!folio)
 			folio = rental_alloc_any(gfp, order, false);
+		if (folio)
+			return folio;
+		/* seldom: a full area comes here for each page, and has it from other memory */
 		before = stolen;
 		stolen = rental_nr_stolen();
+		if (!enough)
+			enough = stolen + global_node_page_state(NR_FILE_PAGES);
 		tries = stolen != before && (long)(enough - stolen) > 0 ? 0 : tries + 1;
 	}
-	/* nothing is lent any more: it may have come home just then */
-	return folio ?: rental_alloc_any(gfp, order, false);
+	/* The last that was lent may have come home since. */
+	return enough ? rental_alloc_any(gfp, order, false) : NULL;
 }
 
 struct folio *__rental_alloc(struct address_space *mapping, gfp_t gfp, unsigned int order,

@@ -1124,6 +1124,25 @@ static void rental_test_room_unmanaged(struct kunit *test)
 		KUNIT_EXPECT_GT(test, nr, 0);
 }
 
+/* The pages of kunit_fill_elsewhere() */
+static void kunit_dirty_elsewhere(struct kunit *test, bool dirty)
+{
+	struct rental_kunit *k = test->priv;
+	struct folio *folio;
+	pgoff_t index;
+
+	for (index = KUNIT_FRAMES; index < 2 * KUNIT_FRAMES; index++) {
+		folio = filemap_lock_folio(k->inode.i_mapping, index);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+		if (dirty)
+			folio_mark_dirty(folio);
+		else
+			folio_cancel_dirty(folio);
+		folio_unlock(folio);
+		folio_put(folio);
+	}
+}
+
 /* Is our device, which has something to write, asked to begin? It is on the list meanwhile. */
 static bool kunit_flushes(struct kunit *test, struct pglist_data *pgdat, bool clean)
 {
@@ -1152,17 +1171,9 @@ static void rental_test_room_no_io(struct kunit *test)
 	struct rental_kunit *k = test->priv;
 	struct pglist_data *pgdat = NODE_DATA(rental_nid(k->r));
 	struct bdi_writeback *wb = &k->bdi->wb;
-	struct folio *folio;
-	pgoff_t index;
 
 	kunit_fill_elsewhere(test);
-	for (index = KUNIT_FRAMES; index < 2 * KUNIT_FRAMES; index++) {
-		folio = filemap_lock_folio(k->inode.i_mapping, index);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
-		folio_mark_dirty(folio);
-		folio_unlock(folio);
-		folio_put(folio);
-	}
+	kunit_dirty_elsewhere(test, true);
 	set_bit(WB_has_dirty_io, &wb->state);
 	atomic_long_set(&k->bdi->tot_write_bandwidth, 1);
 	list_add_tail_rcu(&wb->bdi_node, &k->bdi->wb_list);
@@ -1173,13 +1184,7 @@ static void rental_test_room_no_io(struct kunit *test)
 	INIT_LIST_HEAD(&wb->bdi_node);
 	atomic_long_set(&k->bdi->tot_write_bandwidth, 0);
 	wb->state = 0;
-	for (index = KUNIT_FRAMES; index < 2 * KUNIT_FRAMES; index++) {
-		folio = filemap_lock_folio(k->inode.i_mapping, index);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
-		folio_cancel_dirty(folio);
-		folio_unlock(folio);
-		folio_put(folio);
-	}
+	kunit_dirty_elsewhere(test, false);
 }
 
 static void rental_test_adaptive(struct kunit *test)
